@@ -4,10 +4,8 @@ import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.curator.framework.CuratorFramework;
-import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.barriers.DistributedBarrier;
 import org.apache.curator.framework.recipes.barriers.DistributedDoubleBarrier;
-import org.apache.curator.retry.RetryForever;
 
 /**
  * Executes the commands of barrier_test.go with Curator's barriers: see barrier_peer.py.
@@ -20,10 +18,7 @@ final class BarrierPeer {
         private final DistributedDoubleBarrier twice;
 
         Party(String servers, int session, String path, int parties) throws Exception {
-            CuratorFramework client =
-                    CuratorFrameworkFactory.newClient(servers, session, 15_000, new RetryForever(200));
-            client.start();
-            client.blockUntilConnected();
+            CuratorFramework client = Orders.connect(servers, session);
             barrier = new DistributedBarrier(client, path);
             twice = new DistributedDoubleBarrier(client, path, parties);
         }
@@ -40,11 +35,6 @@ final class BarrierPeer {
         }
     }
 
-    static synchronized void say(String line) {
-        System.out.println(line);
-        System.out.flush();
-    }
-
     public static void main(String[] args) throws Exception {
         Map<String, Party> known = new HashMap<>();
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
@@ -59,9 +49,9 @@ final class BarrierPeer {
             Thread thread = new Thread(() -> {
                 try {
                     party.run(command);
-                    say(name + " " + command);
+                    Orders.say(name + " " + command);
                 } catch (Throwable e) {
-                    say(name + " failed to " + command + ": " + e);
+                    Orders.say(name + " failed to " + command + ": " + e);
                 }
             });
             thread.setDaemon(true);

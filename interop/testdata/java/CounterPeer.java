@@ -1,12 +1,6 @@
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.Map;
-import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
-import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.atomic.AtomicValue;
 import org.apache.curator.framework.recipes.atomic.CachedAtomicLong;
 import org.apache.curator.framework.recipes.atomic.DistributedAtomicInteger;
@@ -14,7 +8,6 @@ import org.apache.curator.framework.recipes.atomic.DistributedAtomicLong;
 import org.apache.curator.framework.recipes.shared.SharedCount;
 import org.apache.curator.framework.recipes.shared.SharedValue;
 import org.apache.curator.framework.recipes.shared.VersionedValue;
-import org.apache.curator.retry.RetryForever;
 import org.apache.curator.retry.RetryNTimes;
 
 /**
@@ -32,13 +25,7 @@ final class CounterPeer {
         }
     }
 
-    private static final PrintStream out = System.out;
     private static CuratorFramework client;
-
-    static synchronized void say(String line) {
-        out.println(line);
-        out.flush();
-    }
 
     static <T> T checked(AtomicValue<T> v) {
         Steps.yes(v.succeeded(), "it has not succeeded");
@@ -128,38 +115,26 @@ final class CounterPeer {
                     }
                 };
             default:
-                SharedValue value = new SharedValue(client, path, "seed".getBytes(StandardCharsets.UTF_8));
+                SharedValue value = new SharedValue(client, path, Orders.bytes("seed"));
                 value.start();
                 return new Peer() {
                     @Override
                     public String get() {
-                        return new String(value.getValue(), StandardCharsets.UTF_8);
+                        return Orders.text(value.getValue());
                     }
 
                     @Override
                     public void set(String text) throws Exception {
-                        value.setValue(text.getBytes(StandardCharsets.UTF_8));
+                        value.setValue(Orders.bytes(text));
                     }
                 };
         }
     }
 
     public static void main(String[] args) throws Exception {
-        int session = Integer.parseInt(args[1]);
-        client = CuratorFrameworkFactory.builder().connectString(args[0]).sessionTimeoutMs(session).connectionTimeoutMs(10000).retryPolicy(new RetryForever(20)).build();
-        client.start();
-        Steps.yes(client.blockUntilConnected(Steps.PATIENCE_SECONDS, TimeUnit.SECONDS), "no connection");
+        client = Orders.connect(args[0], Integer.parseInt(args[1]));
         Map<String, Peer> peers = new HashMap<>();
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line = in.readLine(); line != null; line = in.readLine()) {
-            String[] words = line.split(" ");
-            try {
-                say(obey(peers, words));
-            } catch (Exception | AssertionError e) {
-                say("failed " + line + ": " + e);
-            }
-        }
-        System.exit(0);
+        Orders.follow(words -> obey(peers, words));
     }
 
     private static String obey(Map<String, Peer> peers, String[] words) throws Exception {
@@ -178,7 +153,7 @@ final class CounterPeer {
                 return peer.add(Long.parseLong(words[2]));
             case "each":
                 for (int i = Integer.parseInt(words[2]); i > 0; i--) {
-                    say("got " + name + " " + peer.add(1));
+                    Orders.say("got " + name + " " + peer.add(1));
                 }
                 return "ok";
             default:

@@ -1,7 +1,3 @@
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
@@ -9,8 +5,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.curator.framework.CuratorFramework;
-import org.apache.curator.framework.CuratorFrameworkFactory;
-import org.apache.curator.retry.RetryForever;
 import org.apache.curator.x.discovery.ServiceCache;
 import org.apache.curator.x.discovery.ServiceDiscovery;
 import org.apache.curator.x.discovery.ServiceDiscoveryBuilder;
@@ -24,29 +18,15 @@ import org.apache.curator.x.discovery.UriSpec;
  * Arguments: SERVERS SESSION_MS BASE.
  */
 final class DiscoveryPeer {
-    private static final PrintStream out = System.out;
     private static final Map<String, ServiceInstance<Object>> registered = new HashMap<>();
     private static final Map<String, ServiceCache<Object>> caches = new HashMap<>();
     private static ServiceDiscovery<Object> discovery;
 
     public static void main(String[] args) throws Exception {
-        int session = Integer.parseInt(args[1]);
-        CuratorFramework client = CuratorFrameworkFactory.builder().connectString(args[0]).sessionTimeoutMs(session)
-                .retryPolicy(new RetryForever(100)).build();
-        client.start();
+        CuratorFramework client = Orders.connect(args[0], Integer.parseInt(args[1]));
         discovery = ServiceDiscoveryBuilder.builder(Object.class).client(client).basePath(args[2]).build();
         discovery.start();
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line = in.readLine(); line != null; line = in.readLine()) {
-            String answer;
-            try {
-                answer = execute(line.split(" "));
-            } catch (Exception e) {
-                answer = "failed: " + e;
-            }
-            out.println(answer);
-            out.flush();
-        }
+        Orders.follow(DiscoveryPeer::execute);
     }
 
     private static String execute(String[] order) throws Exception {

@@ -1,7 +1,3 @@
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Iterator;
@@ -13,7 +9,6 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
-import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.queue.DistributedDelayQueue;
 import org.apache.curator.framework.recipes.queue.DistributedIdQueue;
 import org.apache.curator.framework.recipes.queue.DistributedPriorityQueue;
@@ -25,7 +20,6 @@ import org.apache.curator.framework.recipes.queue.QueueBuilder;
 import org.apache.curator.framework.recipes.queue.QueueConsumer;
 import org.apache.curator.framework.recipes.queue.SimpleDistributedQueue;
 import org.apache.curator.framework.state.ConnectionState;
-import org.apache.curator.retry.RetryForever;
 import org.apache.zookeeper.ZooKeeper;
 
 /**
@@ -44,22 +38,8 @@ final class QueuePeer {
         String ask(String order, String arg) throws Exception;
     }
 
-    private static final PrintStream out = System.out;
     private static CuratorFramework client;
     private static ZooKeeper zk;
-
-    static synchronized void say(String line) {
-        out.println(line);
-        out.flush();
-    }
-
-    static byte[] bytes(String s) {
-        return s.getBytes(StandardCharsets.UTF_8);
-    }
-
-    static String text(byte[] b) {
-        return new String(b, StandardCharsets.UTF_8);
-    }
 
     static UnsupportedOperationException unknown(String order) {
         return new UnsupportedOperationException("no order " + order);
@@ -124,7 +104,7 @@ final class QueuePeer {
 
         @Override
         public void consume() throws Exception {
-            start(body -> say("got " + name + " " + body), Runnable::run);
+            start(body -> Orders.say("got " + name + " " + body), Runnable::run);
         }
 
         private void start(Consume each, Executor executor) throws Exception {
@@ -239,7 +219,7 @@ final class QueuePeer {
 
         @Override
         public void put(String arg, String... bodies) throws Exception {
-            Steps.yes(offer.put(bytes(bodies[0])), "no offer");
+            Steps.yes(offer.put(Orders.bytes(bodies[0])), "no offer");
         }
 
         @Override
@@ -249,7 +229,7 @@ final class QueuePeer {
             }
             try {
                 byte[] body = takes.get(order).take();
-                return body == null ? "none" : "item " + text(body);
+                return body == null ? "none" : "item " + Orders.text(body);
             } catch (NoSuchElementException e) {
                 return "empty";
             }
@@ -260,7 +240,7 @@ final class QueuePeer {
             consuming = new Thread(() -> {
                 try {
                     for (;;) {
-                        say("got " + name + " " + text(takes.get("take").take()));
+                        Orders.say("got " + name + " " + Orders.text(takes.get("take").take()));
                     }
                 } catch (InterruptedException e) {
                     return;
@@ -295,22 +275,10 @@ final class QueuePeer {
     }
 
     public static void main(String[] args) throws Exception {
-        int session = Integer.parseInt(args[1]);
-        client = CuratorFrameworkFactory.builder().connectString(args[0]).sessionTimeoutMs(session).connectionTimeoutMs(10000).retryPolicy(new RetryForever(20)).build();
-        client.start();
-        Steps.yes(client.blockUntilConnected(Steps.PATIENCE_SECONDS, TimeUnit.SECONDS), "no connection");
+        client = Orders.connect(args[0], Integer.parseInt(args[1]));
         zk = client.getZookeeperClient().getZooKeeper();
         Map<String, Peer> peers = new HashMap<>();
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line = in.readLine(); line != null; line = in.readLine()) {
-            String[] words = line.split(" ");
-            try {
-                say(obey(peers, words));
-            } catch (Exception | AssertionError e) {
-                say("failed " + line + ": " + e);
-            }
-        }
-        System.exit(0);
+        Orders.follow(words -> obey(peers, words));
     }
 
     private static String obey(Map<String, Peer> peers, String[] words) throws Exception {

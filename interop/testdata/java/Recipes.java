@@ -11,7 +11,6 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.curator.framework.CuratorFramework;
-import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.api.transaction.CuratorTransactionResult;
 import org.apache.curator.framework.recipes.atomic.DistributedAtomicLong;
 import org.apache.curator.framework.recipes.barriers.DistributedBarrier;
@@ -47,7 +46,6 @@ import org.apache.curator.framework.recipes.shared.SharedValue;
 import org.apache.curator.framework.recipes.watch.PersistentWatcher;
 import org.apache.curator.framework.state.ConnectionState;
 import org.apache.curator.retry.RetryOneTime;
-import org.apache.curator.retry.RetryForever;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.KeeperException;
 import org.apache.zookeeper.Watcher.Event.EventType;
@@ -63,10 +61,7 @@ final class Recipes {
     }
 
     static CuratorFramework open(int sessionMs) throws Exception {
-        CuratorFramework c = CuratorFrameworkFactory.builder().connectString(servers).sessionTimeoutMs(sessionMs).connectionTimeoutMs(10000).retryPolicy(new RetryForever(20)).build();
-        c.start();
-        Steps.yes(c.blockUntilConnected(Steps.PATIENCE_SECONDS, TimeUnit.SECONDS), "no connection");
-        return c;
+        return Orders.connect(servers, sessionMs);
     }
 
     /** Ends a client's session as Curator's own tests do: another handle takes it over and closes it. */

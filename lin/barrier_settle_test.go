@@ -12,6 +12,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/seed-a3166700/turnstile/barrier"
 	"github.com/seed-a3166700/turnstile/internal/lincheck"
@@ -27,27 +28,33 @@ func (barrierTrial) settle(e *epoch, sess *zk.Session) error {
 	if err := e.noOrphans(sess, e.root); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(e.t.Context(), e.patience)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(e.t.Context())
+	defer cancel(nil)
+	stuck := time.AfterFunc(e.patience, func() { cancel(fmt.Errorf("no barrier was done with for %v", e.patience)) })
+	defer stuck.Stop()
+	var all []error
+	done := func(err error) { // all barriers together may take long on a busy machine
+		all = append(all, err)
+		stuck.Reset(e.patience)
+	}
 	if err := unbroken(ctx, func() error { return sess.Sync(ctx, e.root) }); err != nil {
 		return err
 	}
 	plains, doubles, rounds := j.paths()
-	var all []error
 	for _, place := range slices.Sorted(maps.Keys(plains)) {
 		for _, path := range plains[place] {
-			all = append(all, e.lookAtPlain(ctx, sess, place, path))
+			done(e.lookAtPlain(ctx, sess, place, path))
 		}
 	}
 	for _, place := range slices.Sorted(maps.Keys(doubles)) {
 		for _, path := range doubles[place] {
-			all = append(all, e.useDouble(ctx, sess, place, path))
+			done(e.useDouble(ctx, sess, place, path))
 		}
 	}
 	for _, place := range slices.Sorted(maps.Keys(rounds)) {
 		for _, path := range rounds[place] {
 			outcomes, err := e.useRounds(ctx, sess, place, path)
-			all = append(all, err)
+			done(err)
 			j.mu.Lock()
 			j.page(place).outcomes[path] = outcomes
 			j.mu.Unlock()

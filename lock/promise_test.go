@@ -116,7 +116,7 @@ func TestHoldIsOverForEveryCallerAsSoonAsItsSessionIs(t *testing.T) {
 		client := srv.Client(t, 10*time.Second)
 		hold := acquire(t, mutex(t, client))
 		sess, ctx := hold.Session(), hold.Context()
-		for range 50_000 { // some of which the end comes to before it comes to the hold
+		for range 10_000 { // some of which the end comes to before it comes to the hold
 			_, cancel := context.WithCancel(sess.Context())
 			t.Cleanup(cancel)
 		}

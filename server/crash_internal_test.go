@@ -205,7 +205,7 @@ func (p *crashPoint) check(t *testing.T) {
 
 func TestCrashAtAnyWriteLosesNothingAcknowledged(t *testing.T) {
 	t.Parallel()
-	limit, rounds := 1000, 250
+	limit, rounds := 400, 100
 	if testing.Short() {
 		limit, rounds = 100, 40
 	}

@@ -19,7 +19,7 @@ ITEMS       ?= 1000000
 export GORACE ?= atexit_sleep_ms=0
 
 # Has one goroutine, which searches for ten times as long with the race detector.
-MODEL = ./internal/certainty
+MODEL = internal/certainty
 
 .DEFAULT_GOAL := help
 .PHONY: help build test race conformance interop lin lin-locks lin-queue lin-cache partitions hostile deep fuzz bench \
@@ -36,8 +36,8 @@ test: ## Run all tests with the race detector, in random order; lists missing pe
 	$(GO) -C bench vet ./...
 	$(GO) -C bench test -race -timeout 5m ./...
 	for dir in $(MODULES); do $(GO) -C $$dir test -race -shuffle=on -timeout 5m ./...; done
-	$(GO) test $(MODEL)
-	$(GO) test -race -shuffle=on -timeout 40m $$($(GO) list ./... | grep -vx '.*/$(notdir $(MODEL))')
+	$(GO) test -shuffle=on ./$(MODEL)
+	$(GO) test -race -shuffle=on -timeout 40m $$($(GO) list ./... | grep -v '/$(MODEL)$$')
 
 race: ## Run the tests of concurrent packages COUNT times (20)
 	$(GO) test -race -shuffle=on -timeout 60m -count=$(COUNT) ./zk ./internal/line ./lock ./fence ./server ./zktest

@@ -12,7 +12,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/seed-a3166700/turnstile/barrier"
 	"github.com/seed-a3166700/turnstile/internal/lincheck"
@@ -28,14 +27,12 @@ func (barrierTrial) settle(e *epoch, sess *zk.Session) error {
 	if err := e.noOrphans(sess, e.root); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(e.t.Context())
-	defer cancel(nil)
-	stuck := time.AfterFunc(e.patience, func() { cancel(fmt.Errorf("no barrier was done with for %v", e.patience)) })
-	defer stuck.Stop()
+	ctx, moved, stop := e.unlessStuck("was done with no barrier")
+	defer stop()
 	var all []error
-	done := func(err error) { // all barriers together may take long on a busy machine
+	done := func(err error) {
 		all = append(all, err)
-		stuck.Reset(e.patience)
+		moved()
 	}
 	if err := unbroken(ctx, func() error { return sess.Sync(ctx, e.root) }); err != nil {
 		return err

@@ -80,6 +80,17 @@ func (e *epoch) noOrphans(sess *zk.Session, path string) error {
 	}
 }
 
+// unlessStuck returns a context for work that may take long on a busy machine. It ends when moved has not been called
+// for as long as the epoch has patience, with a cause that begins with what. The caller calls stop at the end.
+func (e *epoch) unlessStuck(what string) (ctx context.Context, moved, stop func()) {
+	ctx, cancel := context.WithCancelCause(e.t.Context())
+	stuck := time.AfterFunc(e.patience, func() { cancel(fmt.Errorf("%s for %v", what, e.patience)) })
+	return ctx, func() { stuck.Reset(e.patience) }, func() {
+		stuck.Stop()
+		cancel(nil)
+	}
+}
+
 // unbroken calls f until the connection does not break under it: the servers may still be finding each other.
 func unbroken(ctx context.Context, f func() error) error {
 	for {

@@ -22,12 +22,9 @@ func (e *epoch) drain(place string, sess *zk.Session) error {
 			return err
 		}
 	}
-	ctx, cancel := context.WithCancelCause(e.t.Context())
-	defer cancel(nil)
-	d := &drainer{consumer: consumer{place: place, alone: sess}, journal: e.journal}
-	stuck := time.AfterFunc(e.patience, func() { cancel(fmt.Errorf("got no item for %v", e.patience)) })
-	defer stuck.Stop()
-	d.came = func() { stuck.Reset(e.patience) } // draining everything may take long on a busy machine
+	ctx, came, stop := e.unlessStuck("got no item")
+	defer stop()
+	d := &drainer{consumer: consumer{place: place, alone: sess}, journal: e.journal, came: came}
 	fail := func(what string, err error) {
 		e.t.Errorf("drain %s: %s: %v", place, what, err)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // atOnce is how many requests that read something small are sent together.
-const atOnce = 256
+const atOnce = 1000
 
 // Each asks the same about many nodes, many with one wait, and yields each path with its reply, in their order. The
 // caller may stop at any of them.

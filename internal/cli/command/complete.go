@@ -25,7 +25,7 @@ func CompletePaths(app *App, root *cobra.Command) {
 			cmd.ValidArgsFunction = app.completePath
 		}
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if value, _ := pflag.UnquoteUsage(f); value == "path" {
+			if value, _ := pflag.UnquoteUsage(f); strings.HasPrefix(value, "path") {
 				_ = cmd.RegisterFlagCompletionFunc(f.Name, // fails only if there is no such flag
 					func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 						return app.completePath(cmd, nil, typed)

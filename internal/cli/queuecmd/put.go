@@ -29,9 +29,10 @@ const maxTime = 10 * 365 * 24 * time.Hour
 type putter struct {
 	*access
 	messageFlags
-	key   string
-	lines bool
-	null  bool
+	writes writes
+	key    string
+	lines  bool
+	null   bool
 
 	message queue.Message // without its body
 }
@@ -105,6 +106,10 @@ disks.
 With --key an item is put once: if an item was put with the same key in the last day, it puts nothing and
 prints that item's id. So an interrupted put can be repeated.
 
+With --with-create, --with-set, --with-delete and --with-check it also writes other nodes, in the order of the
+command line: all of that and the item in one transaction, or nothing. With --key they are done only if the
+item is put.
+
 With --lines each line of standard input is an item, including its newline; with --null each text between
 NUL bytes is, without them. Items are put in order, many at a time, as they arrive. If it is interrupted, a
 message says how many lines are in and with which line to continue. A line that is too large for the servers
@@ -116,12 +121,13 @@ same time. One that fails keeps the others of its group waiting until it is done
 Smaller priorities are served first, from -100 to 100. A delayed item is ready when its time has come by the
 servers' clock.
 
-Exit codes: 0; 64 usage; 65 too large (the limit is about 1 MB); 69 no server; 77 access denied; 128+N if
-signal N interrupted it.`,
+Exit codes: 0; 1 a write of --with-... was refused, so nothing was done; 64 usage; 65 too large (the limit is
+about 1 MB); 69 no server; 77 access denied; 128+N if signal N interrupted it.`,
 		Example: `  turnstile queue put /mail 'to: ann'
   turnstile queue put /thumbnails - <photo.jpg --header name=photo.jpg --priority -5
   turnstile queue put /mail --key order-4711 --delay 10m 'to: ann'
   turnstile queue put /orders --group customer-7 'ship order 4711'
+  turnstile queue put /mail 'order 4711' --with-check /orders/4711=2 --with-set /orders/4711=paid
   seq 100000 | turnstile queue put /numbers --lines
   find . -name '*.jpg' -print0 | turnstile queue put /thumbnails --lines --null`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -140,6 +146,7 @@ signal N interrupted it.`,
 	}
 	flags := cmd.Flags()
 	p.messageFlags.flags(flags)
+	p.writes.flags(flags)
 	flags.StringVar(&p.key, "key", "", "put only if no item was put with the same `text` in the last day")
 	flags.BoolVar(&p.lines, "lines", false, "put each line of standard input as one item")
 	flags.BoolVarP(&p.null, "null", "0", false, "with --lines, lines end with a NUL byte, as find -print0 writes them")
@@ -162,7 +169,10 @@ func (p *putter) parse(cmd *cobra.Command, args []string) error {
 	case p.null && !p.lines:
 		return command.Usagef(cmd, "--null is for --lines")
 	}
-	var err error
+	err := p.writes.single(cmd, p.lines)
+	if err != nil {
+		return err
+	}
 	p.message, err = p.messageFlags.parse(cmd)
 	return err
 }
@@ -200,10 +210,11 @@ func (p *putter) put(ctx context.Context, body []byte) error {
 		out := putJSON{Path: p.Path, Added: true}
 		m := p.message
 		m.Body = body
+		ops := p.writes.ops(p.Connection.ACL())
 		if p.key != "" {
-			out.ID, out.Added, err = q.PutOnce(ctx, p.key, m)
+			out.ID, out.Added, err = q.PutOnce(ctx, p.key, m, ops...)
 		} else {
-			out.ID, err = q.Put(ctx, m)
+			out.ID, err = q.Put(ctx, m, ops...)
 		}
 		switch {
 		case errors.Is(err, queue.ErrUnresolved):
@@ -211,7 +222,7 @@ func (p *putter) put(ctx context.Context, body []byte) error {
 		case errors.Is(err, queue.ErrTooLarge):
 			return p.tooLarge(err)
 		case err != nil:
-			return err
+			return p.writes.refused(err)
 		}
 		if !out.Added {
 			p.App.Say("%s: an item with this key was put before", p.Path)

@@ -108,7 +108,7 @@ func (l *deadLetters) trimSome(ctx context.Context, sess *zk.Session) (n int, ne
 	b := sess.Batch()
 	gone := make([]*zk.Future[struct{}], n)
 	for i, path := range oldest[:n] {
-		gone[i] = b.Delete(path, 0) // no client writes it
+		gone[i] = b.Delete(path, -1) // of any version: one that an operator has written to is a dead letter, too
 	}
 	b.Send()
 	for _, g := range gone {

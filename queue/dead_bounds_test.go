@@ -139,6 +139,38 @@ func TestConsumersThatKeepTheBoundTogetherKeepAsMany(t *testing.T) {
 	})
 }
 
+// A letter stays one when an operator writes to its node, and its age counts from its death.
+func TestDeadLetterThatWasWrittenToIsBoundedToo(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range map[string]queue.Config{"number": {MaxDead: 2}, "age": {KeepDead: 20 * time.Minute}} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				plain, sess := w.queue(queue.Config{}), w.Session(t, time.Minute)
+				putAll(t, plain, 0, 5)
+				kill(t, plain, 3)
+				pass(10 * time.Minute)
+				for _, segment := range w.children(root + "/dead") {
+					for _, item := range w.children(root + "/dead/" + segment) {
+						path := root + "/dead/" + segment + "/" + item
+						data, _, err := sess.Get(t.Context(), path)
+						if err != nil {
+							t.Fatal(err)
+						}
+						if _, err := sess.Set(t.Context(), path, data, -1); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				kill(t, plain, 2)
+				pass(12 * time.Minute)
+				wantEmpty(t, w.queue(cfg))
+				synctest.Wait()
+				wantDead(t, plain, 3, 5)
+			})
+		})
+	}
+}
+
 // A letter that is requeued while letters are removed is in one place only, or removed.
 func TestRequeueAndRemovalOfADeadLetterExcludeEachOther(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

@@ -171,6 +171,33 @@ func TestDeadLetterThatWasWrittenToIsBoundedToo(t *testing.T) {
 	}
 }
 
+// Letters that become too old one after the other do not wake the consumers for each.
+func TestConsumersLookForOldLettersOnceAMinute(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		const keep, n = 5 * time.Minute, 120
+		q := w.queue(queue.Config{KeepDead: keep})
+		putAll(t, q, 0, n)
+		for range n {
+			kill(t, q, 1)
+			pass(time.Second)
+		}
+		pass(keep - n*time.Second)
+		looks := 0
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpGetChildren && r.Path == root+"/dead" {
+				looks++
+			}
+			return zktest.Pass
+		})
+		pass((n + 61) * time.Second)
+		w.Control(nil)
+		wantLen(t, q, queue.Counts{})
+		if looks > 2*4 { // each to see what there is, and to remove empty segments
+			t.Errorf("it looked %d times in 3 minutes", looks)
+		}
+	})
+}
+
 // A letter that is requeued while letters are removed is in one place only, or removed.
 func TestRequeueAndRemovalOfADeadLetterExcludeEachOther(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

@@ -106,10 +106,9 @@ func (f *fetcher) make(l *lease, ops ...zk.Op) error {
 		case refused && failed.Index == 1 && errors.Is(failed, zk.NoNode):
 			d.recheckNodes()
 			return errAgain
-		case refused && failed.Index >= own && errors.Is(failed, zk.BadVersion): // another consumer has used the rate
-			if failed.Index == own {
-				f.forgetGate()
-			}
+		case refused && failed.Index >= own && errors.Is(failed, zk.BadVersion):
+			// Another consumer has used the rate, or the gate node has changed: then the event of its watch came before
+			// this reply, so that the next step looks at the node anew.
 			return errAgain
 		case refused && failed.Index == 2 && (errors.Is(failed, zk.BadVersion) || errors.Is(failed, zk.NoNode)):
 			f.metOthers()

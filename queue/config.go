@@ -62,7 +62,7 @@ type Config struct {
 	//
 	// This Queue keeps MaxDead and KeepDead while it consumes: when it begins to, after each of its dead letters, and
 	// every minute. The servers may have more letters, or older ones, meanwhile. Letters that are requeued at the same
-	// moment may count.
+	// moment may count. A letter's age counts from its death, also if its node was written to since.
 	KeepDead time.Duration
 	// Backoff says how long after a failed attempt an item is ready again, for Item.Fail and Consume.
 	Backoff Backoff

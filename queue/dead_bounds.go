@@ -31,6 +31,8 @@ func (c *Config) bounded() bool { return c.MaxDead > 0 || c.KeepDead > 0 }
 
 // keepBounds removes dead letters that are too many or too old, as long as the consumer lives: when it comes, after
 // each dead letter of its own, and every minute. If that fails, a later attempt or another consumer does it.
+//
+// It does not wake when the next letter becomes too old: all consumers would, at the same moment, for every letter.
 func (d *dispatcher) keepBounds(co *consumer) {
 	ctx, cancel := context.WithCancel(co.ctx)
 	defer cancel()
@@ -45,20 +47,16 @@ func (d *dispatcher) keepBounds(co *consumer) {
 		case <-d.dead:
 		case <-timer.C:
 		}
-		wait := trimEvery
-		if next, err := letters.trim(ctx, co); err == nil && next > 0 {
-			wait = min(wait, next)
-		}
-		timer.Reset(wait)
+		_ = letters.trim(ctx, co)
+		timer.Reset(trimEvery)
 	}
 }
 
-// trim removes the dead letters that are too many or too old, the oldest first. It returns after how long the next is
-// too old, 0 if none will be.
-func (l *deadLetters) trim(ctx context.Context, co *consumer) (next time.Duration, err error) {
+// trim removes the dead letters that are too many or too old, the oldest first.
+func (l *deadLetters) trim(ctx context.Context, co *consumer) error {
 	if l.cfg.KeepDead > 0 {
 		if err := co.fetcher.askTime(ctx); err != nil {
-			return 0, err
+			return err
 		}
 	}
 	removed := false
@@ -68,10 +66,10 @@ func (l *deadLetters) trim(ctx context.Context, co *consumer) (next time.Duratio
 		}
 	}()
 	for {
-		n, next, err := l.trimSome(ctx, co.sess)
+		n, err := l.trimSome(ctx, co.sess)
 		removed = removed || n > 0
 		if err != nil || n < dieBatch {
-			return next, err
+			return err
 		}
 	}
 }
@@ -81,42 +79,42 @@ func (l *deadLetters) trim(ctx context.Context, co *consumer) (next time.Duratio
 // It lists the oldest before it counts all. Those that others remove after the list are among the oldest, too: it has
 // not counted them, or it finds them gone and counts them as removed by itself. So consumers that do it at the same
 // time do not remove more than one would.
-func (l *deadLetters) trimSome(ctx context.Context, sess *zk.Session) (n int, next time.Duration, err error) {
+func (l *deadLetters) trimSome(ctx context.Context, sess *zk.Session) (n int, err error) {
 	if l.cfg.KeepDead == 0 { // usually there is nothing to do, and one count tells
 		if excess, err := l.excess(ctx, sess); err != nil || excess <= 0 {
-			return 0, 0, err
+			return 0, err
 		}
 	}
 	oldest, err := l.oldest(ctx, sess)
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	if l.cfg.MaxDead > 0 {
 		excess, err := l.excess(ctx, sess)
 		if err != nil {
-			return 0, 0, err
+			return 0, err
 		}
 		n = max(0, min(excess, len(oldest)))
 	}
 	if l.cfg.KeepDead > 0 {
-		var old int
-		if old, next, err = l.tooOld(ctx, sess, oldest[n:]); err != nil {
-			return 0, 0, err
+		old, err := l.tooOld(ctx, sess, oldest[n:])
+		if err != nil {
+			return 0, err
 		}
 		n += old
 	}
 	b := sess.Batch()
 	gone := make([]*zk.Future[struct{}], n)
 	for i, path := range oldest[:n] {
-		gone[i] = b.Delete(path, 0) // no client writes it
+		gone[i] = b.Delete(path, -1) // of any version: one that an operator has written to is a dead letter, too
 	}
 	b.Send()
 	for _, g := range gone {
 		if _, err := g.Get(ctx); err != nil && !errors.Is(err, zk.NoNode) {
-			return 0, 0, err
+			return 0, err
 		}
 	}
-	return n, next, nil
+	return n, nil
 }
 
 // excess returns how many dead letters there are beyond the bound.
@@ -147,21 +145,18 @@ func (l *deadLetters) oldest(ctx context.Context, sess *zk.Session) (paths []str
 	return paths, nil
 }
 
-// tooOld returns how many of the letters, the oldest first, have been dead for too long, and after how long the next
-// will have been.
-func (l *deadLetters) tooOld(
-	ctx context.Context, sess *zk.Session, letters []string,
-) (n int, next time.Duration, err error) {
+// tooOld returns how many of the letters, the oldest first, have been dead for too long, by the times at which their
+// nodes were created. Those that are gone count: they were the oldest.
+func (l *deadLetters) tooOld(ctx context.Context, sess *zk.Session, letters []string) (n int, err error) {
 	for _, look := range line.Each(sess, letters, (*zk.Batch).Exists) {
 		e, err := look.Get(ctx)
 		if err != nil {
-			return 0, 0, err
+			return 0, err
 		}
-		left := e.Stat.Ctime + l.cfg.KeepDead.Milliseconds() - l.clock.now()
-		if e.Exists && left > 0 {
-			return n, time.Duration(left) * time.Millisecond, nil
+		if e.Stat.Ctime+l.cfg.KeepDead.Milliseconds() > l.clock.now() { // the Ctime of one that is gone is 0
+			return n, nil
 		}
 		n++
 	}
-	return n, 0, nil
+	return n, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/queue"
+	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
@@ -33,6 +35,14 @@ func wantDead(t *testing.T, q *queue.Queue, from, to int) {
 	}
 	if got := bodies(itemsIn(t, q, queue.Dead)); !slices.Equal(got, want) {
 		t.Fatalf("got dead letters %v, want %d to %d", got, from, to-1)
+	}
+}
+
+// consumeNothing is wantEmpty for a goroutine of its own.
+func consumeNothing(t *testing.T, q *queue.Queue) {
+	t.Helper()
+	if item, err := q.TryTake(t.Context()); !errors.Is(err, queue.ErrEmpty) {
+		t.Errorf("got %v, %v, want ErrEmpty", item, err)
 	}
 }
 
@@ -136,6 +146,155 @@ func TestConsumersThatKeepTheBoundTogetherKeepAsMany(t *testing.T) {
 		wantLen(t, last, queue.Counts{Dead: keep})
 		stop()
 		wg.Wait()
+	})
+}
+
+// One consumer is stopped at each of its steps until another has kept the bound: they remove no more than one would.
+func TestConsumerThatIsStoppedWhileItKeepsTheBoundRemovesNoMore(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		plain := w.queue(queue.Config{})
+		for step := 1; ; step++ {
+			putAll(t, plain, 0, 10)
+			kill(t, plain, 10)
+			held, release := context.WithCancel(t.Context())
+			reached := false
+			w.Control(func(r zktest.Request) zktest.Fault {
+				if r.Seq != step {
+					return zktest.Pass
+				}
+				reached = true
+				return zktest.Until(held)
+			})
+			stopped, other := w.queue(queue.Config{MaxDead: 4}), w.queue(queue.Config{MaxDead: 4})
+			var wg sync.WaitGroup
+			wg.Go(func() { consumeNothing(t, stopped) })
+			synctest.Wait()
+			w.Control(nil)
+			wantEmpty(t, other)
+			synctest.Wait()
+			wantDead(t, plain, 6, 10)
+			release()
+			wg.Wait()
+			synctest.Wait()
+			wantDead(t, plain, 6, 10)
+			if _, err := plain.PurgeDead(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for _, q := range []*queue.Queue{stopped, other} {
+				if err := q.Close(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !reached {
+				break
+			}
+		}
+	})
+}
+
+// A letter that another client removes first does not keep a consumer from removing the others.
+func TestLetterThatIsGoneDoesNotStopTheRemovalOfOthers(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		plain := w.queue(queue.Config{})
+		putAll(t, plain, 0, 240)
+		kill(t, plain, 240)
+		first := itemsIn(t, plain, queue.Dead)[0].ID
+		held, release := context.WithCancel(t.Context())
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpDelete && strings.HasPrefix(r.Path, root+"/dead/") {
+				return zktest.Until(held)
+			}
+			return zktest.Pass
+		})
+		bounded := w.queue(queue.Config{MaxDead: 10})
+		var wg sync.WaitGroup
+		wg.Go(func() { consumeNothing(t, bounded) })
+		synctest.Wait()
+		if n, err := plain.PurgeDead(t.Context(), first); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		release()
+		wg.Wait()
+		synctest.Wait()
+		wantDead(t, plain, 230, 240)
+	})
+}
+
+// A letter stays one when an operator writes to its node, and its age counts from its death.
+func TestDeadLetterThatWasWrittenToIsBoundedToo(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range map[string]queue.Config{"number": {MaxDead: 2}, "age": {KeepDead: 20 * time.Minute}} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				plain, sess := w.queue(queue.Config{}), w.Session(t, time.Minute)
+				putAll(t, plain, 0, 5)
+				kill(t, plain, 3)
+				pass(10 * time.Minute)
+				for _, segment := range w.children(root + "/dead") {
+					for _, item := range w.children(root + "/dead/" + segment) {
+						path := root + "/dead/" + segment + "/" + item
+						data, _, err := sess.Get(t.Context(), path)
+						if err != nil {
+							t.Fatal(err)
+						}
+						if _, err := sess.Set(t.Context(), path, data, -1); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				kill(t, plain, 2)
+				pass(12 * time.Minute)
+				wantEmpty(t, w.queue(cfg))
+				synctest.Wait()
+				wantDead(t, plain, 3, 5)
+			})
+		})
+	}
+}
+
+// A delayed node that is no item becomes a dead letter when its time comes, and counts for the bound at once.
+func TestBoundHoldsWhenWhatIsNoItemDies(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{MaxDead: 1})
+		putAll(t, q, 0, 1)
+		kill(t, q, 1)
+		put(t, q, "a", queue.Message{Delay: time.Second})
+		bucket := root + "/delayed/" + w.children(root + "/delayed")[0]
+		segment := bucket + "/" + w.children(bucket)[0] + "/"
+		_, err := w.Session(t, time.Minute).Create(t.Context(), segment, []byte("1"), zk.PersistentSequential)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done(t, take(t, q))
+		synctest.Wait()
+		wantDead(t, q, 1, 2)
+	})
+}
+
+// Letters that become too old one after the other do not wake the consumers for each.
+func TestConsumersLookForOldLettersOnceAMinute(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		const keep, n = 5 * time.Minute, 120
+		q := w.queue(queue.Config{KeepDead: keep})
+		putAll(t, q, 0, n)
+		for range n {
+			kill(t, q, 1)
+			pass(time.Second)
+		}
+		pass(keep - n*time.Second)
+		looks := 0
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpGetChildren && r.Path == root+"/dead" {
+				looks++
+			}
+			return zktest.Pass
+		})
+		pass((n + 61) * time.Second)
+		w.Control(nil)
+		wantLen(t, q, queue.Counts{})
+		if looks > 2*4 { // each to see what there is, and to remove empty segments
+			t.Errorf("it looked %d times in 3 minutes", looks)
+		}
 	})
 }
 

@@ -97,18 +97,6 @@ func (f *fetcher) lookAtGate(ctx context.Context) error {
 	return nil
 }
 
-// forgetGate makes the consumer look at the gate node again: a claim was refused because the node has changed. The
-// watch tells, too, but perhaps later.
-func (f *fetcher) forgetGate() {
-	f.co.d.mu.Lock()
-	w := f.co.gate
-	f.co.gate = nil
-	f.co.d.mu.Unlock()
-	if w != nil {
-		w.w.Close()
-	}
-}
-
 // shut returns ErrPaused or ErrLimited while the consumer may not claim anything, and otherwise nil. It looks at the
 // rate only if the consumer is about to claim.
 func (f *fetcher) shut(ctx context.Context, claims bool) error {

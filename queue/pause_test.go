@@ -387,6 +387,31 @@ func TestTryTakeOfAnEmptyQueueTellsThatItIsPausedNow(t *testing.T) {
 	})
 }
 
+// A taker that does not want to wait learns of a resume that its server has not heard of yet.
+func TestTryTakeAfterAResumeGetsAnItemThoughItsServerLags(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		operator, worker := w.queue(queue.Config{}), w.queue(queue.Config{})
+		putAll(t, operator, 0, 1)
+		pause(t, operator, "")
+		if _, err := worker.TryTake(t.Context()); !errors.Is(err, queue.ErrPaused) {
+			t.Fatalf("got %v, want ErrPaused", err)
+		}
+		w.HoldWatches()
+		resume(t, operator)
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpSync {
+				w.ReleaseWatches()
+			}
+			return zktest.Pass
+		})
+		item, err := worker.TryTake(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		done(t, item)
+	})
+}
+
 // A consumer that is idle for longer than the linger watches nothing.
 func TestIdleConsumerRemovesItsWatches(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

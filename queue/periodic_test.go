@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -74,6 +75,11 @@ func takeEach(t *testing.T, q *queue.Queue) (list []string) {
 	}
 }
 
+// isPeriodicPut reports whether a request puts a periodic item, and not only writes what its last time is.
+func isPeriodicPut(r zktest.Request) bool {
+	return len(r.Parts) > 2 && strings.HasPrefix(r.Parts[1].Path, root+"/periodic/")
+}
+
 func TestEachTimeOfAScheduleIsPutOnceByManyProcesses(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var all puts
@@ -81,7 +87,18 @@ func TestEachTimeOfAScheduleIsPutOnceByManyProcesses(t *testing.T) {
 		for range 4 {
 			stops = append(stops, repeat(t, w.queue(queue.Config{}), every(time.Minute), &all))
 		}
+		tries := 0
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if isPeriodicPut(r) {
+				tries++
+			}
+			return zktest.Pass
+		})
 		pass(10*time.Minute + time.Second)
+		w.Control(nil)
+		if tries != 10 {
+			t.Errorf("there were %d puts of 10 items, want that only the elected process tries", tries)
+		}
 		q := w.queue(queue.Config{})
 		want := []string{
 			"00:01:00", "00:02:00", "00:03:00", "00:04:00", "00:05:00",
@@ -178,6 +195,43 @@ func TestLeaderThatWasCutOffPutsNothingTwice(t *testing.T) {
 		got := takeEach(t, w.queue(queue.Config{}))
 		if n := len(slices.Compact(slices.Clone(got))); n != len(got) || n < 10 {
 			t.Errorf("%d items, %d different: %v", len(got), n, got)
+		}
+	})
+}
+
+// A leader whose place in line was removed does not put what its successor has put, while it still believes to lead.
+func TestTwoLeadersPutATimeOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var all puts
+		first := repeat(t, w.queue(queue.Config{}), every(time.Minute), &all)
+		pass(time.Second)
+		second := repeat(t, w.queue(queue.Config{}), every(time.Minute), &all)
+		pass(time.Second)
+		held, release := context.WithCancel(t.Context())
+		puts := 0
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if isPeriodicPut(r) {
+				if puts++; puts == 1 {
+					return zktest.Until(held)
+				}
+			}
+			return zktest.Pass
+		})
+		pass(59 * time.Second)
+		dir := root + "/periodic/" + w.children(root + "/periodic")[0]
+		line := w.children(dir)
+		leader := slices.MinFunc(line, func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) })
+		if err := w.Session(t, time.Minute).Delete(t.Context(), dir+"/"+leader, -1); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		release()
+		pass(time.Second)
+		first()
+		second()
+		got := takeEach(t, w.queue(queue.Config{}))
+		if !slices.Equal(got, []string{"00:01:00"}) || puts != 2 || len(all.times) != 1 {
+			t.Errorf("got %v after %d puts, want 00:01:00 once after 2", got, puts)
 		}
 	})
 }

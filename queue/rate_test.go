@@ -357,6 +357,33 @@ func TestNothingIsClaimedAheadWhileThereIsARate(t *testing.T) {
 	})
 }
 
+// What a consumer has claimed ahead before there was a rate it hands out, but it does not claim more of it unpaid.
+func TestConsumerThatWasFastKeepsANewRate(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		putAll(t, q, 0, 200)
+		claimed := 0
+		for i := 0; claimed < 20; i++ {
+			doneInOrder(t, q, i, i+1)
+			synctest.Wait()
+			counts, err := q.Len(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			claimed = counts.Claimed
+		}
+		setRate(t, q, queue.Rate{Items: 1, Per: time.Hour})
+		taken := 0
+		takeAll(t, q, func(*queue.Item) {
+			taken++
+			synctest.Wait() // now it has claimed ahead, if it does
+		})
+		if want := claimed + 1; taken != want {
+			t.Errorf("%d items were delivered, want those that were claimed and one: %d", taken, want)
+		}
+	})
+}
+
 // The servers' clock has gone back by a day since the last claim.
 func TestRateGoesOnWhenTheClockHasGoneBack(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

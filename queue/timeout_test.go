@@ -60,6 +60,24 @@ func TestContextOfALimitedItemSaysThatItIsFinished(t *testing.T) {
 	})
 }
 
+func TestHandlerHasTheValuesOfItsCaller(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		type key struct{}
+		q := w.queue(queue.Config{Timeout: time.Hour})
+		putAll(t, q, 0, 1)
+		ctx, stop := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
+		if err := q.Consume(ctx, 1, func(ctx context.Context, _ *queue.Item) error {
+			stop()
+			if got := ctx.Value(key{}); got != "value" || ctx.Err() != nil {
+				t.Errorf("got %v, %v, want the value, and that it has not ended", got, ctx.Err())
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 func TestTimeLimitGoesWithTheItem(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{MaxAttempts: 2})

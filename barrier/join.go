@@ -172,8 +172,12 @@ func (p *Party) watchOver(own *line.Own, sentries *line.Line) {
 			if err == nil {
 				err = own.WatchLine(ctx, func(bool) bool {
 					_ = p.rounds.settle(ctx, p.sess, false) // if it fails, another client will
-					return true
+					_, there, err := p.sess.Exists(ctx, own.Path())
+					return there || err != nil
 				})
+				if err == nil {
+					err = line.ErrGone
+				}
 			}
 			p.removal = own.Release()
 			if ctx.Err() != nil || !errors.Is(err, line.ErrGone) {

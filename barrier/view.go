@@ -103,9 +103,13 @@ func (d *Double) admission(ctx context.Context, sess *zk.Session) (view, error) 
 }
 
 // closeUnused deletes the ready node of a barrier that has no members. The transaction is refused if another party has
-// done so since v was read: the ready node may then be that of a new round.
+// done so since v was read: the ready node may then be that of a new round. Without the right to write to the barrier's
+// node it closes the barrier as peers do, without a trace.
 func (d *Double) closeUnused(ctx context.Context, sess *zk.Session, v view) error {
 	_, err := sess.Multi(ctx, zk.SetOp(d.path, v.data, v.stat.Version), zk.DeleteOp(d.ready(), -1))
+	if errors.Is(err, zk.NoAuth) {
+		_, err = sess.Multi(ctx, zk.CheckOp(d.path, v.stat.Version), zk.DeleteOp(d.ready(), -1))
+	}
 	if err == nil || errors.Is(err, zk.BadVersion) || errors.Is(err, zk.NoNode) {
 		return nil
 	}

@@ -94,7 +94,7 @@ func TestChangeAfterAReconnectIsNotTheEnd(t *testing.T) {
 		early := leave(t.Context(), members[2])
 		early.wantWaiting(t)
 		id := session(t, clients[members[2]]).ID()
-		// A watch of another party in the same process has the server report it to those that have seen each event, too.
+		// A watch of another party in the same process has the server report it also to one that misses no event.
 		_, _, _, err := session(t, clients[members[2]]).GetW(t.Context(), path+"/ready")
 		must(t, err)
 		w.Cut(id)

@@ -73,8 +73,8 @@ func TestThousandPartiesEnterWithoutAHerd(t *testing.T) {
 	})
 }
 
-// Members that have deleted their nodes wait for the lowest one, also when that takes long. Then they see that no member
-// is left, from the number of members.
+// Members that have deleted their nodes wait for the lowest one, also when that takes long. Then they see from the
+// number of members that none is left.
 func TestManyPartiesThatLeaveDoNotListEachOther(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var doubles []*barrier.Double

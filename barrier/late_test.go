@@ -140,8 +140,8 @@ func TestPartyWhoseServerLagsBehindDoesNotCloseTheBarrier(t *testing.T) {
 	})
 }
 
-// The party sees the ready node of a round that ends, and then no members. It must not close the barrier: that may be open
-// for the next round by then.
+// The party sees the ready node of a round that ends, and then no members. It must not close the barrier: that may be
+// open for the next round by then.
 func TestPartyThatComesAsARoundEndsWaitsForTheNext(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		members := enterAll(t, w.double(2), w.double(2))

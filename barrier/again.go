@@ -146,22 +146,12 @@ func (e *entrant) rely(ctx context.Context) (*Member, error) {
 	defer cancel()
 	event, err := e.news.watch.Next(wait)
 	switch {
-	case err == nil && event.Type == zk.EventCreated && !e.broken():
+	case err == nil && event.Type == zk.EventCreated:
 		return e.relied(), nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	default:
 		return nil, nil
-	}
-}
-
-// broken reports whether the connection has changed since the party came.
-func (e *entrant) broken() bool {
-	select {
-	case <-e.changed:
-		return true
-	default:
-		return false
 	}
 }
 
@@ -209,7 +199,7 @@ func (e *entrant) leadWith(ctx context.Context, children zk.WatchedChildren) (m 
 		return m, false, err
 	}
 	event, err := next(ctx, e.changed, e.news.watch, children.Watch)
-	return nil, err == nil && event.Type == zk.EventChildrenChanged && !e.broken(), err
+	return nil, err == nil && event.Type == zk.EventChildrenChanged, err
 }
 
 // askLeader finds out the round of a member that has come again, when there is no ready node any more. If the leader is

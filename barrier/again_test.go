@@ -61,6 +61,19 @@ func TestLeaderThatDoesNotComeAgainIsNotWaitedFor(t *testing.T) {
 	})
 }
 
+// The one that comes in its place may come too early to see all.
+func TestPartiesThatRelyOnALeaderLookWhenItDoesNotComeAgain(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		doubles := w.regulars(3)
+		first := enter(t.Context(), w.double(3))
+		synctest.Wait()
+		second, third := enter(t.Context(), doubles[1]), enter(t.Context(), doubles[2])
+		time.Sleep(time.Second) // in the world's time
+		leaveAll(t, first.wantOver(t), second.wantOver(t), third.wantOver(t))
+		w.wantChildren(path)
+	})
+}
+
 func TestPartyThatReliesOnALeaderLooksWhenThatIsGone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		doubles := w.regulars(3)
@@ -72,7 +85,7 @@ func TestPartyThatReliesOnALeaderLooksWhenThatIsGone(t *testing.T) {
 			}
 		}
 		w.delete(members[0].Path())
-		time.Sleep(2 * time.Second) // in the world's time
+		time.Sleep(500 * time.Millisecond) // in the world's time; they wait longer for one that is there
 		for _, k := range waiting {
 			k.wantOver(t)
 		}
@@ -134,6 +147,7 @@ func TestRegularThatCameFirstWaitsForTheOthersWhenAPeerHasClosedTheBarrier(t *te
 			members = append(members, k.wantOver(t))
 		}
 		w.delete(path + "/ready")
+		synctest.Wait()
 		first := leave(t.Context(), members[0])
 		first.wantWaiting(t)
 		w.delete(members[2].Path()) // as if the leader had died
@@ -142,6 +156,86 @@ func TestRegularThatCameFirstWaitsForTheOthersWhenAPeerHasClosedTheBarrier(t *te
 		leaveAll(t, members[1:]...)
 		first.wantOver(t)
 		w.wantChildren(path)
+	})
+}
+
+// Those that come after a peer has closed the barrier may wait for the party that leaves, so it must not wait for them.
+func TestRegularDoesNotWaitForTheNextRoundWhenAPeerHasClosedTheBarrier(t *testing.T) {
+	t.Parallel()
+	for name, cut := range map[string]bool{"connected": false, "cut off": true} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				members, clients := w.three(2)
+				if cut {
+					w.Cut(session(t, clients[members[2]]).ID())
+				}
+				_, err := w.Session(t, timeout).Multi(t.Context(),
+					zk.DeleteOp(path+"/ready", -1), zk.DeleteOp(members[1].Path(), -1))
+				must(t, err)
+				w.create(path+"/zz-new-1", path+"/zz-new-2")
+				synctest.Wait()
+				k := leave(t.Context(), members[2])
+				k.wantWaiting(t)
+				w.Heal()
+				time.Sleep(2 * time.Second) // in the world's time
+				k.wantWaiting(t)
+				w.delete(members[0].Path())
+				time.Sleep(2 * time.Second) // in the world's time
+				k.wantOver(t)
+			})
+		})
+	}
+}
+
+// A request of an earlier round that is done late must not do anything to the node of this one.
+func TestNodesHaveNewNamesInEachRound(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		doubles := []*barrier.Double{w.double(2), w.double(2)}
+		seen := make(map[string]bool)
+		for range 4 {
+			members := enterAll(t, doubles...)
+			for _, m := range members {
+				if seen[m.Path()] {
+					t.Errorf("%s was there before", m.Path())
+				}
+				seen[m.Path()] = true
+			}
+			leaveAll(t, members...)
+		}
+	})
+}
+
+func TestRegularUnderANewSessionIsToldOfItsRounds(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client := w.Client(t, timeout)
+		doubles := []*barrier.Double{newDouble(t, client, 2), w.double(2)}
+		leaveAll(t, enterAll(t, doubles...)...)
+		leaveAll(t, enterAll(t, doubles...)...)
+		w.ExpireSession(session(t, client).ID())
+		time.Sleep(2 * time.Second) // in the world's time
+		requests, _ := w.cost(func() { leaveAll(t, enterAll(t, doubles...)...) })
+		if n := requests[zktest.OpAddWatch]; n != 1 {
+			t.Errorf("asked for %d persistent watches, want 1", n)
+		}
+		requests, _ = w.cost(func() { leaveAll(t, enterAll(t, doubles...)...) })
+		if n := requests[zktest.OpAddWatch]; n != 0 {
+			t.Errorf("asked for %d persistent watches in the next round, want 0", n)
+		}
+	})
+}
+
+// A leader of many parties would list them whenever one comes.
+func TestManyPartiesThatComeAgainRelyOnNoLeader(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var doubles []*barrier.Double
+		for range 65 {
+			doubles = append(doubles, w.double(65))
+		}
+		leaveAll(t, enterAll(t, doubles...)...)
+		requests, _ := w.cost(func() { leaveAll(t, enterAll(t, doubles...)...) })
+		if n := requests[zktest.OpAddWatch]; n != 0 {
+			t.Errorf("asked for %d persistent watches, want 0", n)
+		}
 	})
 }
 

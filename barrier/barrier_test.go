@@ -109,6 +109,19 @@ func TestWaitTakesNoAnswerFromALeaderThatWasReplaced(t *testing.T) {
 	})
 }
 
+// Nor from a server that has lost the others, which answers reads and refuses writes.
+func TestWaitTakesNoAnswerFromAServerThatIsAlone(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client := w.Client(t, timeout)
+		w.Control(zktest.WithoutQuorum(session(t, client).ID()))
+		waiting := wait(t.Context(), w.barrier(client))
+		waiting.wantWaiting(t)
+		w.Control(nil)
+		time.Sleep(time.Second) // in the world's time
+		waiting.wantOver(t)
+	})
+}
+
 func TestWaitEndsWithItsContext(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		b := w.barrier(w.Client(t, timeout))

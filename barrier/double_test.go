@@ -160,6 +160,8 @@ func TestPartyThatComesTooLateWaitsForOthers(t *testing.T) {
 		}
 		a.wantOver(t)
 		b.wantOver(t)
+		_, err := w.Session(t, timeout).Set(t.Context(), path, nil, -1) // as another that has come too late
+		must(t, err)
 		release()
 		late.wantWaiting(t)
 		leaveAll(t, append(enterAll(t, w.double(2)), late.wantOver(t))...)
@@ -323,6 +325,9 @@ func TestPartiesYoungerThanTheOpeningDoNotCount(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.wantWaiting(t)
+		if names := w.children(path); len(names) != 1 || names[0] == "ready" {
+			t.Errorf("got children %q, want that the party has closed the barrier and come", names)
+		}
 		leaveAll(t, enterAll(t, w.double(2))[0], a.wantOver(t))
 		w.wantChildren(path)
 	})
@@ -385,7 +390,7 @@ func TestPartyThatComesAgainCountsOnce(t *testing.T) {
 		id := session(t, client).ID()
 		refused := false
 		w.Control(func(r zktest.Request) zktest.Fault {
-			if r.Session == id && r.Op == zktest.OpDelete && !refused {
+			if r.Session == id && r.Op == zktest.OpDelete {
 				refused = true
 				return zktest.Answer(zk.SessionMoved)
 			}
@@ -400,6 +405,8 @@ func TestPartyThatComesAgainCountsOnce(t *testing.T) {
 		if !refused {
 			t.Fatal("the party has not taken its node back")
 		}
+		w.Control(nil)
+		time.Sleep(time.Second) // in the world's time
 		leaveAll(t, append(enterAll(t, w.double(2)), late.wantOver(t))...)
 		w.wantChildren(path)
 	})

@@ -71,17 +71,15 @@ func (m *Member) leaveEarly(ctx context.Context) (over bool, err error) {
 	return over && err == nil, err
 }
 
-// take takes the answer about the ready node, with the watch. If it is not that of the member's round there is none.
+// take takes the watch on the ready node. If a peer has deleted that, and others have opened the barrier anew, it is a
+// later one. Its end is the end of the member's round, too: the last member has seen no other one.
 func (m *Member) take(ctx context.Context, asked *zk.Future[zk.WatchedData]) {
 	ready, err := asked.Get(ctx)
-	switch {
-	case err != nil:
+	if err != nil {
 		asked.Abandon()
-	case ready.Stat.Czxid == m.round:
-		m.signal = ready.Watch
-	default:
-		ready.Watch.Close()
+		return
 	}
+	m.signal = ready.Watch
 }
 
 // listen waits until the lowest member says that the round is over, or, without an error, until it makes sense to look.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/barrier"
@@ -93,14 +94,11 @@ func TestChangeAfterAReconnectIsNotTheEnd(t *testing.T) {
 		early := leave(t.Context(), members[2])
 		early.wantWaiting(t)
 		id := session(t, clients[members[2]]).ID()
+		// A watch of another party in the same process has the server report it also to one that misses no event.
+		_, _, _, err := session(t, clients[members[2]]).GetW(t.Context(), path+"/ready")
+		must(t, err)
 		w.Cut(id)
-		sess := w.Session(t, timeout)
-		for range 2 { // as a party of kazoo's does that begins to leave, and a party that comes
-			if _, err := sess.Multi(t.Context(), zk.DeleteOp(path+"/ready", -1),
-				zk.CreateOp(path+"/ready", nil, zk.Persistent)); err != nil {
-				t.Fatal(err)
-			}
-		}
+		w.openAnew()
 		w.Heal(id)
 		for range 20 {
 			time.Sleep(100 * time.Millisecond) // in the world's time
@@ -112,12 +110,53 @@ func TestChangeAfterAReconnectIsNotTheEnd(t *testing.T) {
 	})
 }
 
+// It may have come before the member begins to leave.
+func TestChangeBeforeLeavingIsNotTheEnd(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		clients := []*zk.Client{w.Client(t, timeout), w.Client(t, timeout)}
+		a, b := enter(t.Context(), newDouble(t, clients[0], 3)), enter(t.Context(), newDouble(t, clients[1], 3))
+		synctest.Wait()
+		last := enterAll(t, w.double(3))[0]
+		members := []*barrier.Member{a.wantOver(t), b.wantOver(t)} // have read the ready node
+		early, other := 0, 1
+		if members[early].Path() < members[other].Path() {
+			early, other = other, early
+		}
+		id := session(t, clients[early]).ID()
+		w.Cut(id)
+		w.openAnew()
+		w.Heal(id)
+		time.Sleep(time.Second) // in the world's time
+		k := leave(t.Context(), members[early])
+		k.wantWaiting(t)
+		leaveAll(t, members[other], last)
+		k.wantOver(t)
+		w.wantChildren(path)
+	})
+}
+
+// openAnew deletes the ready node and makes it again, as a party of kazoo's does that begins to leave, and one that
+// comes.
+func (w *world) openAnew() {
+	w.t.Helper()
+	sess := w.Session(w.t, timeout)
+	for range 2 {
+		_, err := sess.Multi(w.t.Context(), zk.DeleteOp(path+"/ready", -1),
+			zk.CreateOp(path+"/ready", nil, zk.Persistent))
+		must(w.t, err)
+	}
+}
+
+// withoutWrite lets everyone do anything but write to nodes.
+var withoutWrite = []zk.ACL{
+	{Perms: zk.PermRead | zk.PermCreate | zk.PermDelete, ID: zk.ID{Scheme: "world", ID: "anyone"}},
+}
+
 func TestMembersThatMayNotWriteToNodesLeave(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		acl := []zk.ACL{{Perms: zk.PermRead | zk.PermCreate | zk.PermDelete, ID: zk.ID{Scheme: "world", ID: "anyone"}}}
 		var doubles []*barrier.Double
 		for range 3 {
-			d, err := barrier.NewDouble(w.Client(t, timeout), path, 3, barrier.Config{ACL: acl})
+			d, err := barrier.NewDouble(w.Client(t, timeout), path, 3, barrier.Config{ACL: withoutWrite})
 			if err != nil {
 				t.Fatal(err)
 			}

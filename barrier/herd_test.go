@@ -6,6 +6,7 @@ import (
 	"maps"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/seed-a3166700/turnstile/barrier"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -67,6 +68,37 @@ func TestThousandPartiesEnterWithoutAHerd(t *testing.T) {
 		// Each deletes its node, watches the lowest, is told that it is gone, and looks once.
 		if events > many+20 || sum(requests) > 5*many || requests[zktest.OpGetChildren] > 20 {
 			t.Errorf("leaving cost %v and %d events", requests, events)
+		}
+		w.wantChildren(path)
+	})
+}
+
+// Members that have deleted their nodes wait for the lowest one, also when that takes long. Then they see from the
+// number of members that none is left.
+func TestManyPartiesThatLeaveDoNotListEachOther(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var doubles []*barrier.Double
+		for range 65 {
+			doubles = append(doubles, w.double(65))
+		}
+		members := byName(enterAll(t, doubles...))
+		var leaving []*task[struct{}]
+		requests, _ := w.cost(func() {
+			for _, m := range members[1:] {
+				leaving = append(leaving, leave(t.Context(), m))
+			}
+			time.Sleep(2 * time.Second) // in the world's time
+		})
+		leaving[0].wantWaiting(t)
+		if n := requests[zktest.OpGetChildren]; n > 0 {
+			t.Errorf("listed the members %d times while they waited for one", n)
+		}
+		requests, _ = w.cost(func() { leaveAll(t, members[0]) })
+		if n := requests[zktest.OpGetChildren]; n > 1 {
+			t.Errorf("listed the members %d times after the last one, want 1", n)
+		}
+		for _, k := range leaving {
+			k.wantOver(t)
 		}
 		w.wantChildren(path)
 	})

@@ -96,34 +96,36 @@ func (p *Party) settled(ctx context.Context, rec *record, dir string) (bool, err
 // for another one to join. If Leave returns an error, the nodes are still being removed in the background; if the
 // session ends before that is done, the party counts as lost. A second Leave does nothing.
 func (p *Party) Leave(ctx context.Context) error {
-	if err := p.take(ctx); err != nil {
-		return err
+	removal := line.RemoveBy(func() error { //nolint:contextcheck // goes on after ctx
+		<-p.turn
+		defer p.give()
+		if p.left {
+			return nil
+		}
+		return p.leave()
+	})
+	if err := removal.Wait(ctx); err != nil {
+		return p.rounds.failed(err)
 	}
-	defer p.give()
-	if p.left {
-		return nil
-	}
+	return nil
+}
+
+// leave removes all nodes of the party. The one among the sentries goes last: its end tells another party to look.
+func (p *Party) leave() error {
 	p.left = true
 	p.end(ErrLeft)
 	if p.watch != nil {
 		p.watch.Close()
 	}
-	removal := line.RemoveBy(func() error { //nolint:contextcheck // goes on after ctx
-		// The node among the sentries goes last: its end tells another party to look.
-		err := p.remove(p.sess.Context())
-		p.relieve()
-		p.sentry.Wait()
-		return errors.Join(err, p.removal.Wait(p.sess.Context()))
-	})
-	err := removal.Wait(ctx)
-	switch {
-	case p.sess.Err() != nil:
-		return p.rounds.failed(fmt.Errorf("%w: %w", ErrNotJoined, p.sess.Err()))
-	case err != nil:
-		return p.rounds.failed(err)
-	default:
-		return nil
+	ctx := p.sess.Context()
+	err := p.remove(ctx)
+	p.relieve()
+	p.sentry.Wait()
+	err = errors.Join(err, p.removal.Wait(ctx))
+	if lost := p.sess.Err(); lost != nil {
+		return fmt.Errorf("%w: %w", ErrNotJoined, lost)
 	}
+	return err
 }
 
 // remove removes the party's nodes, wherever they are, and ends the round if it was the last that others waited for.
@@ -172,8 +174,12 @@ func (p *Party) watchOver(own *line.Own, sentries *line.Line) {
 			if err == nil {
 				err = own.WatchLine(ctx, func(bool) bool {
 					_ = p.rounds.settle(ctx, p.sess, false) // if it fails, another client will
-					return true
+					_, there, err := p.sess.Exists(ctx, own.Path())
+					return there || err != nil
 				})
+				if err == nil {
+					err = line.ErrGone
+				}
 			}
 			p.removal = own.Release()
 			if ctx.Err() != nil || !errors.Is(err, line.ErrGone) {

@@ -13,70 +13,58 @@ import (
 )
 
 // locate returns the record, and the directory that the party's node is in, after what was asked for before. The
-// directory is empty if the node is not there.
+// directory is empty if the node is not there. The record may be out of date: a node is moved by its party only, and
+// the directories of each record are all that have living parties.
 func (p *Party) locate(ctx context.Context) (*record, string, error) {
 	r := p.rounds
-	for {
-		rec, err := ask(ctx, p.sess, func() (*record, error) {
-			b := p.sess.Batch()
-			passed, data := line.Barrier(b, r.path), b.Get(r.path)
-			b.Send()
-			if err := passed(ctx); err != nil {
-				return nil, err
-			}
-			d, err := data.Get(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return decodeRecord(r.path, d.Data, d.Stat)
-		})
-		if errors.Is(err, zk.NoNode) {
-			return nil, "", p.noPath()
+	rec, err := ask(ctx, p.sess, func() (*record, error) {
+		b := p.sess.Batch()
+		passed, data := line.Barrier(b, r.path), b.Get(r.path)
+		b.Send()
+		if err := passed(ctx); err != nil {
+			return nil, err
 		}
+		d, err := data.Get(ctx)
 		if err != nil {
-			return nil, "", err
+			return nil, err
 		}
-		dir, same, err := p.search(ctx, rec)
-		if err != nil || same {
-			return rec, dir, err
-		}
+		return decodeRecord(r.path, d.Data, d.Stat)
+	})
+	if errors.Is(err, zk.NoNode) {
+		return nil, "", p.noPath()
 	}
+	if err != nil {
+		return nil, "", err
+	}
+	dir, err := p.search(ctx, rec)
+	return rec, dir, err
 }
 
 func (p *Party) noPath() error {
 	return fmt.Errorf("%w: another client deleted %s", ErrNotJoined, p.rounds.path)
 }
 
-// search looks for the party's node in the directories of rec, and reports whether the record was the same afterwards.
-func (p *Party) search(ctx context.Context, rec *record) (dir string, same bool, err error) {
-	r := p.rounds
-	type found struct {
-		dir  string
-		same bool
-	}
-	f, err := ask(ctx, p.sess, func() (f found, err error) {
+// search looks for the party's node in the directories of rec.
+func (p *Party) search(ctx context.Context, rec *record) (string, error) {
+	return ask(ctx, p.sess, func() (found string, err error) {
 		dirs := append(slices.Clone(rec.Behind), rec.Arrived)
 		b := p.sess.Batch()
 		seen := make([]*zk.Future[zk.Existence], len(dirs))
 		for i, dir := range dirs {
 			seen[i] = b.Exists(p.path(dir))
 		}
-		now := b.Exists(r.path)
 		b.Send()
 		for i, dir := range dirs {
 			e, err := seen[i].Get(ctx)
 			if err != nil {
-				return f, err
+				return "", err
 			}
 			if e.Exists {
-				f.dir = dir
+				found = dir
 			}
 		}
-		e, err := now.Get(ctx)
-		f.same = e.Stat.Version == rec.version
-		return f, err
+		return found, nil
 	})
-	return f.dir, f.same, err
 }
 
 // find finds out where the party's node is, after a reply was lost.
@@ -90,8 +78,8 @@ func (p *Party) find(ctx context.Context) error {
 		return fmt.Errorf("%w: another client deleted its node", ErrNotJoined)
 	}
 	p.dir = dir
-	if rec.Round > p.round {
-		p.arrived = p.arrived || dir == arrivals(p.round)
+	if rec.Round > p.round { // it was passed with this party, which lives, or has failed
+		p.arrived = true
 		return nil
 	}
 	if dir == rec.Arrived {

@@ -68,19 +68,34 @@ func (m *Member) path(name string) string { return m.double.path + "/" + name }
 // returns ctx's cause. In any case the party does not count any more, or its node is still being removed in the
 // background. A second Leave waits for the first and returns the same.
 func (m *Member) Leave(ctx context.Context) error {
-	select {
-	case _, first := <-m.once:
-		if !first {
-			return m.left
-		}
-	case <-ctx.Done():
-		return m.double.failed(context.Cause(ctx))
+	first, err := m.takeOnce(ctx)
+	if err != nil {
+		return m.double.failed(err)
+	}
+	if !first {
+		return m.left
 	}
 	if err := m.leave(ctx); err != nil {
 		m.left = m.double.failed(err)
 	}
 	close(m.once)
 	return m.left
+}
+
+// takeOnce reports whether this Leave is the first, which does its work even if ctx has ended. Another one waits until
+// the first has returned.
+func (m *Member) takeOnce(ctx context.Context) (first bool, err error) {
+	select {
+	case _, first = <-m.once:
+		return first, nil
+	default:
+	}
+	select {
+	case _, first = <-m.once:
+		return first, nil
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
 }
 
 func (m *Member) leave(ctx context.Context) error {

@@ -363,6 +363,18 @@ func TestLastArrivalOfACallerWhoLeavesEndsTheRound(t *testing.T) {
 	})
 }
 
+func TestLastArrivalWhoseReplyIsLostEndsTheRound(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, b := w.join(2, barrier.FailRound), w.join(2, barrier.FailRound)
+		first := arrive(t.Context(), a)
+		first.wantWaiting(t)
+		faultOnce(w, zktest.DropReply, zktest.OpMulti)
+		second := arrive(t.Context(), b)
+		time.Sleep(time.Second) // in the world's time
+		wantRound(t, 1, first.wantOver(t), second.wantOver(t))
+	})
+}
+
 func TestWhoJoinsInARoundIsWaitedForInIt(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b := w.join(2, barrier.Continue), w.join(2, barrier.Continue)
@@ -386,8 +398,13 @@ func TestPartiesGatherAnewWhenAllHaveDied(t *testing.T) {
 				a, b := join(t, clients[0], 2, onLoss), join(t, clients[1], 2, onLoss)
 				first, second := arrive(t.Context(), a), arrive(t.Context(), b)
 				wantRound(t, 1, first.wantOver(t), second.wantOver(t))
+				var ids []int64
 				for _, c := range clients {
-					_ = c.Close()
+					ids = append(ids, session(t, c).ID())
+				}
+				w.Cut(ids...) // or the second might end the round in which the first has died
+				for _, id := range ids {
+					w.ExpireSession(id)
 				}
 				next := int64(2)
 				if onLoss == barrier.FailRound {
@@ -408,20 +425,27 @@ func TestPartiesGatherAnewWhenAllHaveDied(t *testing.T) {
 }
 
 func TestRoundsGoOnAfterAllHaveLeft(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		for round := range int64(3) {
-			a, b := w.join(2, barrier.FailRound), w.join(2, barrier.FailRound)
-			first, second := arrive(t.Context(), a), arrive(t.Context(), b)
-			wantRound(t, round+1, first.wantOver(t), second.wantOver(t))
-			must(t, a.Leave(t.Context()))
-			must(t, b.Leave(t.Context()))
-			must(t, b.Leave(t.Context()))
-			w.wantNothingLeft()
-			if _, err := a.Arrive(t.Context()); !errors.Is(err, barrier.ErrNotJoined) {
-				t.Fatalf("got %v, want that it has left", err)
-			}
-		}
-	})
+	t.Parallel()
+	for _, onLoss := range []barrier.OnLoss{barrier.FailRound, barrier.Continue} {
+		t.Run(onLoss.String(), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				for round := range int64(3) {
+					a := w.join(2, onLoss)
+					first := arrive(t.Context(), a)
+					first.wantWaiting(t) // for as many as there should be
+					b := w.join(2, onLoss)
+					wantRound(t, round+1, arrive(t.Context(), b).wantOver(t), first.wantOver(t))
+					must(t, a.Leave(t.Context()))
+					must(t, b.Leave(t.Context()))
+					must(t, b.Leave(t.Context()))
+					w.wantNothingLeft()
+					if _, err := a.Arrive(t.Context()); !errors.Is(err, barrier.ErrNotJoined) {
+						t.Fatalf("got %v, want that it has left", err)
+					}
+				}
+			})
+		})
+	}
 }
 
 func TestJoinRefusesAnotherConfiguration(t *testing.T) {

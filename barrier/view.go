@@ -20,18 +20,21 @@ type view struct {
 	names []string
 }
 
-// view reads the barrier. If fresh is set, it sees at least what was done before it was called, and the members.
+// view reads the barrier. If fresh is set, it sees at least what was done before it was called, and the members. The
+// barrier is open then only if the ready node was the same before the list and after it: so the barrier was open at the
+// moment of the list.
 func (d *Double) view(ctx context.Context, sess *zk.Session, fresh bool) (view, error) {
 	return ask(ctx, sess, func() (v view, err error) {
 		b := sess.Batch()
 		passed := func(context.Context) error { return nil }
 		var listed *zk.Future[zk.Children]
+		var still *zk.Future[zk.Existence]
 		if fresh {
 			passed = line.Barrier(b, d.ready())
 		}
 		dir, ready := b.Get(d.path), b.Exists(d.ready())
 		if fresh {
-			listed = b.Children(d.path)
+			listed, still = b.Children(d.path), b.Exists(d.ready())
 		}
 		b.Send()
 		if err := passed(ctx); err != nil {
@@ -52,6 +55,11 @@ func (d *Double) view(ctx context.Context, sess *zk.Session, fresh bool) (view, 
 				return v, err
 			}
 			v.names = members(children.Names)
+			now, err := still.Get(ctx)
+			if err != nil {
+				return v, err
+			}
+			v.open = v.open && now.Stat.Czxid == r.Stat.Czxid
 		}
 		return v, nil
 	})
@@ -95,9 +103,13 @@ func (d *Double) admission(ctx context.Context, sess *zk.Session) (view, error) 
 }
 
 // closeUnused deletes the ready node of a barrier that has no members. The transaction is refused if another party has
-// done so since v was read: the ready node may then be that of a new round.
+// done so since v was read: the ready node may then be that of a new round. Without the right to write to the barrier's
+// node it closes the barrier as peers do, without a trace.
 func (d *Double) closeUnused(ctx context.Context, sess *zk.Session, v view) error {
 	_, err := sess.Multi(ctx, zk.SetOp(d.path, v.data, v.stat.Version), zk.DeleteOp(d.ready(), -1))
+	if errors.Is(err, zk.NoAuth) {
+		_, err = sess.Multi(ctx, zk.CheckOp(d.path, v.stat.Version), zk.DeleteOp(d.ready(), -1))
+	}
 	if err == nil || errors.Is(err, zk.BadVersion) || errors.Is(err, zk.NoNode) {
 		return nil
 	}

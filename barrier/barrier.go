@@ -96,6 +96,27 @@ func ask[T any](ctx context.Context, sess *zk.Session, question func() (T, error
 	}
 }
 
+// exist asks which of the named nodes are there, with their metadata.
+func exist(
+	ctx context.Context, sess *zk.Session, names []string, path func(name string) string,
+) ([]zk.Existence, error) {
+	paths := make([]string, len(names))
+	for i, name := range names {
+		paths[i] = path(name)
+	}
+	return ask(ctx, sess, func() ([]zk.Existence, error) {
+		there := make([]zk.Existence, 0, len(paths))
+		for _, look := range line.Each(sess, paths, (*zk.Batch).Exists) {
+			e, err := look.Get(ctx)
+			if err != nil {
+				return nil, err
+			}
+			there = append(there, e)
+		}
+		return there, nil
+	})
+}
+
 // Barrier is a node that is there while the barrier is up. Any number of processes may set it, remove it and wait for
 // its removal, among them programs that use Curator's DistributedBarrier or kazoo's Barrier. Its methods may be called
 // from any goroutine.

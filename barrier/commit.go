@@ -30,36 +30,28 @@ func (r *Rounds) count(ctx context.Context, sess *zk.Session) (*census, error) {
 	if err != nil || rec == nil {
 		return nil, err
 	}
-	return ask(ctx, sess, func() (*census, error) {
-		dirs := append([]string{registryName}, rec.Behind...)
-		dirs = append(dirs, rec.Arrived)
-		b := sess.Batch()
-		seen := make([]*zk.Future[zk.Existence], len(dirs))
-		for i, dir := range dirs {
-			seen[i] = b.Exists(r.child(dir))
+	dirs := append([]string{registryName}, rec.Behind...)
+	dirs = append(dirs, rec.Arrived)
+	there, err := exist(ctx, sess, dirs, r.child)
+	if err != nil {
+		return nil, err
+	}
+	c := &census{rec: rec, behind: make(map[string]int)}
+	for i, e := range there {
+		n := int(e.Stat.NumChildren)
+		switch dir := dirs[i]; {
+		case !e.Exists:
+			return nil, nil
+		case dir == registryName:
+			c.registered = n
+		case dir == rec.Arrived:
+			c.arrived = n
+		default:
+			c.behind[dir] = n
+			c.unarrived += n
 		}
-		b.Send()
-		c := &census{rec: rec, behind: make(map[string]int)}
-		for i, dir := range dirs {
-			e, err := seen[i].Get(ctx)
-			if err != nil {
-				return nil, err
-			}
-			n := int(e.Stat.NumChildren)
-			switch {
-			case !e.Exists:
-				return nil, nil
-			case dir == registryName:
-				c.registered = n
-			case dir == rec.Arrived:
-				c.arrived = n
-			default:
-				c.behind[dir] = n
-				c.unarrived += n
-			}
-		}
-		return c, nil
-	})
+	}
+	return c, nil
 }
 
 // maxTries bounds how often a round is tried to be ended: each time something must have changed.

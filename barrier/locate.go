@@ -46,25 +46,18 @@ func (p *Party) noPath() error {
 
 // search looks for the party's node in the directories of rec.
 func (p *Party) search(ctx context.Context, rec *record) (string, error) {
-	return ask(ctx, p.sess, func() (found string, err error) {
-		dirs := append(slices.Clone(rec.Behind), rec.Arrived)
-		b := p.sess.Batch()
-		seen := make([]*zk.Future[zk.Existence], len(dirs))
-		for i, dir := range dirs {
-			seen[i] = b.Exists(p.path(dir))
+	dirs := append(slices.Clone(rec.Behind), rec.Arrived)
+	there, err := exist(ctx, p.sess, dirs, p.path)
+	if err != nil {
+		return "", err
+	}
+	found := ""
+	for i, e := range there {
+		if e.Exists {
+			found = dirs[i]
 		}
-		b.Send()
-		for i, dir := range dirs {
-			e, err := seen[i].Get(ctx)
-			if err != nil {
-				return "", err
-			}
-			if e.Exists {
-				found = dir
-			}
-		}
-		return found, nil
-	})
+	}
+	return found, nil
 }
 
 // find finds out where the party's node is, after a reply was lost.

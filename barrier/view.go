@@ -124,29 +124,15 @@ func (d *Double) olderThan(
 	for len(names) > 0 && len(older) < enough {
 		part := names[:min(len(names), smallBarrier)]
 		names = names[len(part):]
-		found, err := ask(ctx, sess, func() ([]string, error) {
-			b := sess.Batch()
-			seen := make([]*zk.Future[zk.Existence], len(part))
-			for i, name := range part {
-				seen[i] = b.Exists(d.path + "/" + name)
-			}
-			b.Send()
-			var found []string
-			for i, name := range part {
-				e, err := seen[i].Get(ctx)
-				if err != nil {
-					return nil, err
-				}
-				if e.Exists && e.Stat.Czxid < zxid {
-					found = append(found, name)
-				}
-			}
-			return found, nil
-		})
+		there, err := exist(ctx, sess, part, func(name string) string { return d.path + "/" + name })
 		if err != nil {
 			return nil, err
 		}
-		older = append(older, found...)
+		for i, e := range there {
+			if e.Exists && e.Stat.Czxid < zxid {
+				older = append(older, part[i])
+			}
+		}
 	}
 	return older, nil
 }

@@ -516,7 +516,7 @@ func TestNodeDeletedByAnotherClientComesAgainAfterAReconnect(t *testing.T) {
 func TestNewRoundDoesNotHoldUpALeaverOfTheOld(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		members := enterAll(t, w.double(2), w.double(2))
-		slices.SortFunc(members, func(a, b *barrier.Member) int { return cmpString(a.Path(), b.Path()) })
+		slices.SortFunc(members, func(a, b *barrier.Member) int { return strings.Compare(a.Path(), b.Path()) })
 		high := leave(t.Context(), members[1])
 		high.wantWaiting(t)
 		// The last of the old round goes, and the first of a new one comes, before the leaver looks.
@@ -528,17 +528,6 @@ func TestNewRoundDoesNotHoldUpALeaverOfTheOld(t *testing.T) {
 		}
 		high.wantOver(t)
 	})
-}
-
-func cmpString(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	default:
-		return 0
-	}
 }
 
 func TestForeignChildrenCountAsParties(t *testing.T) {

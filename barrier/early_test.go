@@ -5,6 +5,7 @@ package barrier_test
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +17,7 @@ import (
 
 // byName sorts the members by the names of their nodes.
 func byName(members []*barrier.Member) []*barrier.Member {
-	slices.SortFunc(members, func(a, b *barrier.Member) int { return cmpString(a.Path(), b.Path()) })
+	slices.SortFunc(members, func(a, b *barrier.Member) int { return strings.Compare(a.Path(), b.Path()) })
 	return members
 }
 
@@ -147,21 +148,22 @@ func (w *world) openAnew() {
 	}
 }
 
-// withoutWrite lets everyone do anything but write to nodes.
-var withoutWrite = []zk.ACL{
-	{Perms: zk.PermRead | zk.PermCreate | zk.PermDelete, ID: zk.ID{Scheme: "world", ID: "anyone"}},
+// withoutWrite returns n parties of one barrier, of that many or of fewer, on whose nodes everyone may do anything but
+// write.
+func (w *world) withoutWrite(n, parties int) (doubles []*barrier.Double) {
+	w.t.Helper()
+	acl := []zk.ACL{{Perms: zk.PermRead | zk.PermCreate | zk.PermDelete, ID: zk.ID{Scheme: "world", ID: "anyone"}}}
+	for range n {
+		d, err := barrier.NewDouble(w.Client(w.t, timeout), path, parties, barrier.Config{ACL: acl})
+		must(w.t, err)
+		doubles = append(doubles, d)
+	}
+	return doubles
 }
 
 func TestMembersThatMayNotWriteToNodesLeave(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		var doubles []*barrier.Double
-		for range 3 {
-			d, err := barrier.NewDouble(w.Client(t, timeout), path, 3, barrier.Config{ACL: withoutWrite})
-			if err != nil {
-				t.Fatal(err)
-			}
-			doubles = append(doubles, d)
-		}
+		doubles := w.withoutWrite(3, 3)
 		for range 2 {
 			leaveAll(t, enterAll(t, doubles...)...)
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -123,7 +124,7 @@ func TestDeathIsNoticedWhenTheSentriesWereDeleted(t *testing.T) {
 		wantRound(t, 1, first.wantOver(t), second.wantOver(t))
 		sentries := w.children(path + "/sentries")
 		number := func(name string) string { return name[len(name)-10:] }
-		slices.SortFunc(sentries, func(a, b string) int { return cmpString(number(a), number(b)) })
+		slices.SortFunc(sentries, func(a, b string) int { return strings.Compare(number(a), number(b)) })
 		for _, name := range sentries {
 			w.delete(path + "/sentries/" + name)
 			synctest.Wait()

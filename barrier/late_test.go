@@ -56,12 +56,7 @@ func TestRegularThatComesLateSaysSo(t *testing.T) {
 
 func TestPartyThatMayNotWriteComesLate(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		var doubles []*barrier.Double
-		for range 3 {
-			d, err := barrier.NewDouble(w.Client(t, timeout), path, 2, barrier.Config{ACL: withoutWrite})
-			must(t, err)
-			doubles = append(doubles, d)
-		}
+		doubles := w.withoutWrite(3, 2)
 		members := enterAll(t, doubles[:2]...)
 		leaveAll(t, append(members, enterAll(t, doubles[2])...)...)
 		w.wantChildren(path)
@@ -71,12 +66,7 @@ func TestPartyThatMayNotWriteComesLate(t *testing.T) {
 func TestPartiesThatMayNotWriteCloseWhatTheDeadLeftOpen(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.create("/app")
-		var doubles []*barrier.Double
-		for range 2 {
-			d, err := barrier.NewDouble(w.Client(t, timeout), path, 2, barrier.Config{ACL: withoutWrite})
-			must(t, err)
-			doubles = append(doubles, d)
-		}
+		doubles := w.withoutWrite(2, 2)
 		a := enter(t.Context(), doubles[0])
 		synctest.Wait()
 		w.create(path + "/00000000-peer")

@@ -47,16 +47,16 @@ func (d *dispatcher) keepBounds(co *consumer) {
 		case <-d.dead:
 		case <-timer.C:
 		}
-		_ = letters.trim(ctx, co)
+		letters.trim(ctx, co)
 		timer.Reset(trimEvery)
 	}
 }
 
 // trim removes the dead letters that are too many or too old, the oldest first.
-func (l *deadLetters) trim(ctx context.Context, co *consumer) error {
+func (l *deadLetters) trim(ctx context.Context, co *consumer) {
 	if l.cfg.KeepDead > 0 {
 		if err := co.fetcher.askTime(ctx); err != nil {
-			return err
+			return
 		}
 	}
 	removed := false
@@ -69,7 +69,7 @@ func (l *deadLetters) trim(ctx context.Context, co *consumer) error {
 		n, err := l.trimSome(ctx, co.sess)
 		removed = removed || n > 0
 		if err != nil || n < dieBatch {
-			return err
+			return
 		}
 	}
 }

@@ -168,11 +168,10 @@ func (p *putter) parse(cmd *cobra.Command, args []string) error {
 		return command.Usagef(cmd, "--key is for one item: leave --lines out")
 	case p.null && !p.lines:
 		return command.Usagef(cmd, "--null is for --lines")
+	case p.lines && len(p.writes) > 0:
+		return command.Usagef(cmd, "--with-%s is for one item: leave --lines out", p.writes[0].kind)
 	}
-	err := p.writes.single(cmd, p.lines)
-	if err != nil {
-		return err
-	}
+	var err error
 	p.message, err = p.messageFlags.parse(cmd)
 	return err
 }

@@ -8,31 +8,43 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/seed-a3166700/turnstile/internal/cli/command"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
+// The writes that there are. Each has a flag, whose name ends in it.
+const (
+	writeCreate = "create"
+	writeSet    = "set"
+	writeDelete = "delete"
+	writeCheck  = "check"
+)
+
 // write is one write, as a flag asks for it.
 type write struct {
-	flag    *writeFlag
+	kind    string
 	path    string
 	data    []byte
-	version int32
+	version int32 // of the node's data; -1 is any
 }
 
 // writes are in the order of the command line.
 type writes []write
 
+// Values of the flags. The first = ends the path.
+const (
+	takesData     = "path=data"
+	takesSomeData = "path[=data]"
+	takesVersion  = "path[=version]"
+)
+
 // writeFlag is a flag that adds a write.
 type writeFlag struct {
 	list   *writes
-	syntax string // of its value
-	does   string // what it asks for, in the message when that is refused
-	parse  func(w *write, value string, given bool) error
-	op     func(w write, acl []zk.ACL) zk.Op
+	kind   string
+	syntax string
 }
 
 func (f *writeFlag) Type() string   { return f.syntax }
@@ -40,74 +52,59 @@ func (f *writeFlag) String() string { return "" }
 
 func (f *writeFlag) Set(s string) error {
 	path, value, given := strings.Cut(s, "=")
-	w := write{flag: f, path: path, version: -1}
 	if !strings.HasPrefix(path, "/") {
 		return fmt.Errorf("%q must begin with a slash; it takes %s", path, f.syntax)
 	}
 	if err := zk.ValidatePath(path); err != nil {
 		return err
 	}
-	if err := f.parse(&w, value, given); err != nil {
-		return fmt.Errorf("%w; it takes %s", err, f.syntax)
+	w := write{kind: f.kind, path: path, version: -1}
+	switch {
+	case f.syntax == takesData && !given:
+		return fmt.Errorf("=data is missing; it takes %s", f.syntax)
+	case f.syntax != takesVersion:
+		w.data = []byte(value)
+	case given:
+		n, err := strconv.ParseInt(value, 10, 32)
+		if err != nil || n < 0 {
+			return fmt.Errorf("%q is not a version, which turnstile stat shows; it takes %s", value, f.syntax)
+		}
+		w.version = int32(n)
 	}
 	*f.list = append(*f.list, w)
 	return nil
 }
 
-// flags adds the flags. In their values the first = ends the path.
+// flags adds the flags.
 func (l *writes) flags(flags *pflag.FlagSet) {
-	add := func(name, usage string, f writeFlag) {
-		f.list = l
-		flags.Var(&f, name, usage+" (repeatable)")
+	add := func(kind, syntax, usage string) {
+		flags.Var(&writeFlag{l, kind, syntax}, "with-"+kind, usage+" (repeatable)")
 	}
-	add("with-create", "create a node in the same transaction", writeFlag{
-		syntax: "path[=data]", does: "create",
-		parse: func(w *write, value string, _ bool) error {
-			w.data = []byte(value)
-			return nil
-		},
-		op: func(w write, acl []zk.ACL) zk.Op {
-			return zk.CreateNodeOp(zk.Node{Path: w.path, Data: w.data, ACL: acl})
-		},
-	})
-	add("with-set", "set a node's data in the same transaction", writeFlag{
-		syntax: "path=data", does: "set",
-		parse: func(w *write, value string, given bool) error {
-			if w.data = []byte(value); !given {
-				return errors.New("=data is missing")
-			}
-			return nil
-		},
-		op: func(w write, _ []zk.ACL) zk.Op { return zk.SetOp(w.path, w.data, w.version) },
-	})
-	add("with-delete", "delete a node in the same transaction", writeFlag{
-		syntax: "path[=version]", does: "delete", parse: parseVersion,
-		op: func(w write, _ []zk.ACL) zk.Op { return zk.DeleteOp(w.path, w.version) },
-	})
-	add("with-check", "put only if a node exists, in this version if one is given", writeFlag{
-		syntax: "path[=version]", does: "check", parse: parseVersion,
-		op: func(w write, _ []zk.ACL) zk.Op { return zk.CheckOp(w.path, w.version) },
-	})
+	add(writeCreate, takesSomeData, "create a node in the same transaction")
+	add(writeSet, takesData, "set a node's data in the same transaction")
+	add(writeDelete, takesVersion, "delete a node in the same transaction")
+	add(writeCheck, takesVersion, "put only if a node exists, in this version if one is given")
 }
 
-// parseVersion reads the version of a node's data.
-func parseVersion(w *write, value string, given bool) error {
-	if !given {
-		return nil
+// op returns the write's operation.
+func (w *write) op(acl []zk.ACL) zk.Op {
+	switch w.kind {
+	case writeCreate:
+		return zk.CreateNodeOp(zk.Node{Path: w.path, Data: w.data, ACL: acl})
+	case writeSet:
+		return zk.SetOp(w.path, w.data, w.version)
+	case writeDelete:
+		return zk.DeleteOp(w.path, w.version)
+	default:
+		return zk.CheckOp(w.path, w.version)
 	}
-	n, err := strconv.ParseInt(value, 10, 32)
-	if err != nil || n < 0 {
-		return fmt.Errorf("%q is not a version, which turnstile stat shows", value)
-	}
-	w.version = int32(n)
-	return nil
 }
 
 // ops returns the writes' operations.
 func (l writes) ops(acl []zk.ACL) []zk.Op {
 	ops := make([]zk.Op, len(l))
-	for i, w := range l {
-		ops[i] = w.flag.op(w, acl)
+	for i := range l {
+		ops[i] = l[i].op(acl)
 	}
 	return ops
 }
@@ -123,22 +120,14 @@ func (l writes) refused(err error) error {
 		zk.NotEmpty: "it has children", zk.NoChildrenForEphemerals: "its parent is an ephemeral node",
 	}[failed.Err]
 	w := l[failed.Index]
-	if failed.Err == zk.NoNode && w.flag.does == "create" {
+	if failed.Err == zk.NoNode && w.kind == writeCreate {
 		why = "its parent does not exist"
 	}
 	if why == "" {
 		return err
 	}
 	return &command.Error{
-		Code: command.ExitMissing, Err: fmt.Errorf("cannot %s %s: %s", w.flag.does, w.path, why),
+		Code: command.ExitMissing, Err: fmt.Errorf("cannot %s %s: %s", w.kind, w.path, why),
 		Hint: "nothing was done",
 	}
-}
-
-// single returns an error if there are writes and the command puts many items.
-func (l writes) single(cmd *cobra.Command, lines bool) error {
-	if lines && len(l) > 0 {
-		return command.Usagef(cmd, "--with-%s is for one item: leave --lines out", l[0].flag.does)
-	}
-	return nil
 }

@@ -241,7 +241,8 @@ func watched(t *testing.T, zoo *peer.Cluster, sess *zk.Session, path string) boo
 	return false
 }
 
-// prepare creates the path of the pair, because some peers do not, and returns a session to inspect it.
+// prepare creates the path of the pair, because some peers do not, and returns a session to inspect it. The data are
+// empty and not null, on which kazoo's Semaphore fails: it may look before ours has stored the limit.
 func (p pair) prepare(t *testing.T, servers, purpose string) (contest, *zk.Session) {
 	t.Helper()
 	client, err := zk.Open(t.Context(), zk.Config{Servers: servers})
@@ -254,7 +255,7 @@ func (p pair) prepare(t *testing.T, servers, purpose string) (contest, *zk.Sessi
 		t.Fatal(err)
 	}
 	path := "/" + strings.ReplaceAll(p.name(), "/", "-") + "-" + purpose
-	if _, err := sess.Create(t.Context(), path, nil, zk.Persistent); err != nil {
+	if _, err := sess.Create(t.Context(), path, []byte{}, zk.Persistent); err != nil {
 		t.Fatal(err)
 	}
 	return contest{servers: servers, path: path, referee: newReferee(t, max(1, p.limit))}, sess

@@ -139,11 +139,12 @@ func (l *Line) makeParents(ctx context.Context, sess *zk.Session, dirs ...string
 	if l.Lasting {
 		mode = zk.Persistent
 	}
+	empty := []byte{} // not nil: kazoo's Semaphore fails on a path that has null for its data
 	for len(dirs) > 0 {
 		b := sess.Batch()
 		made := make([]*zk.Future[zk.Created], len(dirs))
 		for i, dir := range dirs {
-			made[i] = b.CreateNode(zk.Node{Path: dir, Mode: mode, ACL: l.ACL})
+			made[i] = b.CreateNode(zk.Node{Path: dir, Data: empty, Mode: mode, ACL: l.ACL})
 		}
 		b.Send()
 		var missing, above []string

@@ -119,6 +119,11 @@ final class Migrating {
     public static void main(String[] args) throws Exception {
         try (CuratorFramework root = connect(args[0])) {
             Steps.yes(root.blockUntilConnected(Steps.PATIENCE_SECONDS, TimeUnit.SECONDS), "no connection");
+            // These are used more than once, and must not go in between: Curator fails if an empty container is deleted
+            // while it creates what is missing below it.
+            for (String path : new String[] {"/java/app", "/java/locks"}) {
+                root.create().creatingParentsIfNeeded().forPath(path);
+            }
             CuratorFramework client = root.usingNamespace("java");
             lock(client);
             readWrite(client);

@@ -6,7 +6,6 @@ MODULES      = fence/sqlite discovery/grpcresolver zk/gssapi
 LINT         = $(GO) tool -modfile=tools.mod golangci-lint
 FUZZTIME    ?= 20000x
 FUZZDIR     ?= .
-COUNT       ?= 20
 BENCHFLAGS  ?=
 MINUTES     ?= 1
 PHASES      ?= 3
@@ -18,12 +17,9 @@ ITEMS       ?= 1000000
 # By default, each process with the race detector waits for a second at its end.
 export GORACE ?= atexit_sleep_ms=0
 
-# Has one goroutine, which searches for ten times as long with the race detector.
-MODEL = internal/certainty
-
 .DEFAULT_GOAL := help
-.PHONY: help build test race conformance interop lin lin-locks lin-queue lin-cache partitions hostile deep fuzz bench \
-	herd cover lint fix modules peers lin-counter lin-barrier lin-member
+.PHONY: help build test check soak conformance interop lin partitions hostile deep fuzz bench herd cover lint fix \
+	modules peers
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,16 +27,16 @@ help: ## List the targets
 build: ## Build ./bin/turnstile
 	$(GO) build -trimpath -o bin/turnstile ./cmd/turnstile
 
-test: ## Run all tests with the race detector, in random order; lists missing peers
+test: ## Run every kind of test, in at most ten minutes; first lists missing peers, last what was skipped
 	@.ci/peers
-	$(GO) -C bench vet ./...
-	$(GO) -C bench test -race -timeout 5m ./...
-	for dir in $(MODULES); do $(GO) -C $$dir test -race -shuffle=on -timeout 5m ./...; done
-	$(GO) test -shuffle=on ./$(MODEL)
-	$(GO) test -race -shuffle=on -timeout 40m $$($(GO) list ./... | grep -v '/$(MODEL)$$')
+	@.ci/test
 
-race: ## Run the tests of concurrent packages COUNT times (20)
-	$(GO) test -race -shuffle=on -timeout 60m -count=$(COUNT) ./zk ./internal/line ./lock ./fence ./server ./zktest
+check: ## Check a change before each commit: linters, and tests of what changed and of what imports it
+	@.ci/check
+
+soak: MINUTES = 10
+soak: ## Run what is random, repeated or large, for about MINUTES (10)
+	@.ci/soak $(MINUTES)
 
 conformance: ## Compare the embedded server with Apache ZooKeeper, answer by answer
 	@.ci/peers
@@ -50,29 +46,17 @@ interop: ## Run other projects' clients on the embedded server, and our locks on
 	@.ci/peers
 	$(GO) test -race -count=1 -v ./interop ./lock
 
-lin: ## Use locks, caches, counters, barriers and members at random under random faults: MINUTES (1) each, SEED (random)
-	for target in lin-locks lin-cache lin-counter lin-barrier lin-member; do $(MAKE) $$target; done
+lin: ## Use every recipe at random under random faults: MINUTES (1) each, SEED (random); lin-queue: queues alone
+	@.ci/peers
+	$(LIN) Promises
 
-LIN = @.ci/peers; TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v \
-	-timeout $$(( $(MINUTES) * 2 + 10 ))m ./lin -run
+LIN = TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v \
+	-timeout $$(( $(MINUTES) * 12 + 10 ))m ./lin -run
 
-lin-locks: ## Locks and elections alone, and workers that fail
-	$(LIN) 'Locks|Infers|Holder|Worker'
-
-lin-queue: ## Queues
-	$(LIN) 'Queue|Leaves'
-
-lin-cache: ## Caches
-	$(LIN) 'Caches'
-
-lin-counter: ## Counters, sequences and values
-	$(LIN) 'Counter|Sequence|Value'
-
-lin-barrier: ## Barriers, double barriers and rounds
-	$(LIN) 'Barrier'
-
-lin-member: ## Groups and items that members share
-	$(LIN) 'Member|Partitioner|Group'
+# Trials: locks, queue, cache, counter, barrier, member.
+lin-%:
+	@.ci/peers
+	$(LIN) 'Promises/^$*$$'
 
 # Writes docs/partitions.md.
 partitions: ## Partition ensembles under holders, ours and others': PHASES (3), TICK (1s), SEED (random)

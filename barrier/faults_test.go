@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/barrier"
+	"github.com/seed-a3166700/turnstile/internal/soak"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
@@ -29,7 +30,11 @@ func eachStep(t *testing.T, f func(t *testing.T, w *world)) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for step, more := 1, true; more; step++ {
+			more := true
+			for step := range soak.Steps(name, faults) {
+				if !more {
+					break
+				}
 				more = false
 				t.Run(strconv.Itoa(step), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {

@@ -95,13 +95,11 @@ func lasts(d time.Duration) {
 	time.Sleep(d) // how long an attack lasts is what the run is asked for
 }
 
-// settings are how long the run is and its seed: what the variables say that make hostile sets, or else a minute.
+// settings are how long the run is and its seed: what the variables say that make hostile sets, or else ten
+// seconds.
 func settings(t *testing.T) (length time.Duration, seed uint64) {
 	t.Helper()
-	length, seed = time.Minute, rand.Uint64N(1<<32)
-	if testing.Short() {
-		length = 10 * time.Second
-	}
+	length, seed = 10*time.Second, rand.Uint64N(1<<32)
 	var err error
 	if text := os.Getenv("TURNSTILE_HOSTILE"); text != "" {
 		if length, err = time.ParseDuration(text); err != nil {

@@ -257,21 +257,25 @@ func TestValuesAreThoseOfSharedValue(t *testing.T) {
 	})
 }
 
-// countingEnv makes TestCountingProcess a process that counts. Its value is the server's address and the path.
-const countingEnv = "TURNSTILE_COUNTING"
+// countingWorker is the program of the processes that TestKilledCountersLoseAndRepeatNothing kills.
+const countingWorker = "count"
 
-// TestCountingProcess is the process that TestKilledCountersLoseAndRepeatNothing kills.
-func TestCountingProcess(t *testing.T) {
-	t.Parallel()
-	addr, path, _ := strings.Cut(os.Getenv(countingEnv), " ")
-	if addr == "" {
-		t.Skip("it is the process of TestKilledCountersLoseAndRepeatNothing")
+// count adds to a counter, again and again.
+func count(args []string) error {
+	ctx := context.Background()
+	client, err := zk.Open(ctx, zk.Config{Servers: args[0], Timeout: victimSession})
+	if err != nil {
+		return err
 	}
-	c := ourCounter(t, classicClient(t, &host{addr: addr}, victimSession), path, counter.Long)
+	defer client.Close()
+	c, err := counter.New(client, args[1], counter.Config{Layout: counter.Long})
+	if err != nil {
+		return err
+	}
 	for {
-		v, err := c.Add(t.Context(), 1)
+		v, err := c.Add(ctx, 1)
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
 		fmt.Println("counted", v)
 	}
@@ -317,7 +321,7 @@ func TestKilledCountersLoseAndRepeatNothing(t *testing.T) {
 		}
 		victims := 0
 		for range kills {
-			countAndDie(t, h.addr+" "+path, before, add)
+			countAndDie(t, h.addr, path, before, add)
 			victims++
 		}
 		p := startCounters(t, h, true)
@@ -353,14 +357,14 @@ func TestKilledCountersLoseAndRepeatNothing(t *testing.T) {
 
 // countAndDie starts a process of ours that counts, and kills it when it has counted so far. It adds all that the
 // process has said.
-func countAndDie(t *testing.T, where string, before int, add func(string)) {
+func countAndDie(t *testing.T, addr, path string, before int, add func(string)) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), self, "-test.run=^TestCountingProcess$")
-	cmd.Env = append(os.Environ(), countingEnv+"="+where)
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), self, countingWorker, addr, path)
+	cmd.Env = append(os.Environ(), workerEnv+"=1")
 	cmd.WaitDelay = time.Second
 	cmd.Stderr = t.Output()
 	out, err := cmd.StdoutPipe()

@@ -143,7 +143,7 @@ func TestTTLNodesAreThoseOfCurator(t *testing.T) {
 	needJava(t)
 	onEach(t, options{}, func(t *testing.T, h *host) {
 		t.Helper()
-		const path = "/ttl/node"
+		const path = "/ttl-beside-curator/node"
 		p := startQueuePeer(t, "java", ownArgs(t, "GroupPeer", h.addr, millis(groupSession), "/unused")...)
 		p.order(t, "ttl %s 60000 theirs", path)
 		client, err := zk.Open(t.Context(), zk.Config{Servers: h.addr})

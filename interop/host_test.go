@@ -33,6 +33,7 @@ type host struct {
 type options struct {
 	sasl      bool // with the users of kazoo's suite
 	oursAlone bool // no Apache ZooKeeper
+	own       bool // an Apache ZooKeeper of the test's own, which it may stop
 
 	requireSASL bool
 }
@@ -75,16 +76,28 @@ func jaas() string {
 	return b.String()
 }
 
-func apache(t *testing.T, opts options) *host {
-	t.Helper()
-	p := peer.Options{
+// common is the Apache ZooKeeper of all tests that need no other. Each uses paths of its own.
+var common = peer.Shared{Start: func(t peer.T) *peer.Cluster { return peer.ZooKeeper(t, apacheOptions()) }}
+
+func apacheOptions() peer.Options {
+	return peer.Options{
 		Keys: map[string]string{"maxSessionTimeout": "40000"},
 		Properties: map[string]string{
 			"zookeeper.forceSync":                                "no",
 			"znode.container.checkIntervalMs":                    "100",
 			"zookeeper.DigestAuthenticationProvider.superDigest": superDigest,
 		},
+		Heap: "256m",
 	}
+}
+
+func apache(t *testing.T, opts options) *host {
+	t.Helper()
+	const name = "Apache ZooKeeper"
+	if !opts.sasl && !opts.own {
+		return &host{name: name, apache: true, addr: common.Get(t).Addr(0)}
+	}
+	p := apacheOptions()
 	if opts.sasl {
 		login := filepath.Join(t.TempDir(), "jaas.conf")
 		if err := os.WriteFile(login, []byte(jaas()), 0o600); err != nil {
@@ -98,7 +111,7 @@ func apache(t *testing.T, opts options) *host {
 	}
 	zk := peer.ZooKeeper(t, p)
 	return &host{
-		name:   "Apache ZooKeeper",
+		name:   name,
 		apache: true,
 		addr:   zk.Addr(0),
 		stop:   func() error { zk.Kill(0); return nil },

@@ -85,7 +85,7 @@ func TestCommandLineClient(t *testing.T) {
 			{"sync /cli", "Sync is OK"},
 			{"version", "ZooKeeper CLI version: 3.8.0"},
 			{"addWatch /cli\ndeleteall /cli", "type:NodeDeleted path:/cli"},
-			{"ls /", "[zookeeper]"},
+			{"ls /", "zookeeper"},
 		}
 		var script strings.Builder
 		for _, c := range commands {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/peer"
+	"github.com/seed-a3166700/turnstile/internal/soak"
 )
 
 const (
@@ -37,7 +38,7 @@ var suite = map[string][]string{
 	},
 }
 
-// slow lists the groups that mostly wait. They also pass on Apache ZooKeeper; INTEROP_ALL=1 runs them there, too.
+// slow lists the groups that mostly wait. They also pass on Apache ZooKeeper; make soak runs them there, too.
 var slow = []string{"lock", "parties"}
 
 // TestKazooSuite runs the tests of kazoo 2.8.0.
@@ -52,8 +53,8 @@ func TestKazooSuite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			opts := options{
-				sasl:      name == "sasl",
-				oursAlone: slices.Contains(slow, name) && os.Getenv("INTEROP_ALL") == "",
+				sasl: name == "sasl", own: true,
+				oursAlone: slices.Contains(slow, name) && !soak.All(),
 			}
 			onEach(t, opts, func(t *testing.T, h *host) {
 				t.Helper()

@@ -21,7 +21,7 @@ func TestCodeOfThePeersInMigratingRuns(t *testing.T) {
 	t.Run("kazoo", func(t *testing.T) {
 		t.Parallel()
 		peer.Need(t, python, kazooDir)
-		onEach(t, options{}, func(t *testing.T, h *host) {
+		onEach(t, options{own: true}, func(t *testing.T, h *host) {
 			t.Helper()
 			run(t, 2*time.Minute, python, "testdata/migrating.py", h.addr)
 		})

@@ -420,12 +420,12 @@ func TestProtectedNodesOfBothSidesHaveOneForm(t *testing.T) {
 	onNodes(t, func(w *nodes) {
 		p := w.peer()
 		for _, mode := range []string{"EPHEMERAL_SEQUENTIAL", "PERSISTENT_SEQUENTIAL"} {
-			p.order(w.T, "keep %s %s true /dir/node- theirs", mode, mode)
+			p.order(w.T, "keep %s %s true /dirs/node- theirs", mode, mode)
 			theirs := p.order(w.T, "await %s", mode)
-			n := w.keep("/dir/node-", "ours", member.NodeConfig{Mode: nodeModes[mode]})
+			n := w.keep("/dirs/node-", "ours", member.NodeConfig{Mode: nodeModes[mode]})
 			w.inPlace(n)
 			for _, path := range []string{theirs, n.Path()} {
-				name := strings.TrimPrefix(path, "/dir/")
+				name := strings.TrimPrefix(path, "/dirs/")
 				if len(name) != len("_c_")+36+len("-node-0000000000") || !strings.HasPrefix(name, "_c_") ||
 					name[39:45] != "-node-" {
 					w.Errorf("%s: the name is %s", mode, name)

@@ -10,35 +10,36 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/peer"
+	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// holderEnv makes TestHolderOfClassicItems a process that holds items. Its value is the server's address.
-const holderEnv = "TURNSTILE_CLASSIC_HOLDER"
+// holdingWorker is the program of the process that TestItemsOfAKilledConsumerAreDeliveredAgain kills.
+const holdingWorker = "hold"
 
-// TestHolderOfClassicItems is the process that TestItemsOfAKilledConsumerAreDeliveredAgain kills.
-func TestHolderOfClassicItems(t *testing.T) {
-	t.Parallel()
-	addr := os.Getenv(holderEnv)
-	if addr == "" {
-		t.Skip("it is the process of TestItemsOfAKilledConsumerAreDeliveredAgain")
+// holdItems takes an item of each queue with locks, and keeps them.
+func holdItems(args []string) error {
+	ctx := context.Background()
+	client, err := zk.Open(ctx, zk.Config{Servers: args[0], Timeout: victimSession})
+	if err != nil {
+		return err
 	}
-	client := classicClient(t, &host{addr: addr}, victimSession)
+	defer client.Close()
 	for _, k := range classicKinds() {
 		if !k.lock {
 			continue
 		}
 		q, err := k.open(client, k.path("we-die"), k.locks("we-die"))
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
-		body, _, err := q.take(t.Context())
+		body, _, err := q.take(ctx)
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
 		fmt.Println("holding", body)
 	}
 	fmt.Println("holding all")
-	<-t.Context().Done()
+	select {}
 }
 
 func startHolder(t *testing.T, h *host) *exec.Cmd {
@@ -47,8 +48,8 @@ func startHolder(t *testing.T, h *host) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), self, "-test.run=^TestHolderOfClassicItems$")
-	cmd.Env = append(os.Environ(), holderEnv+"="+h.addr)
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), self, holdingWorker, h.addr)
+	cmd.Env = append(os.Environ(), workerEnv+"=1")
 	cmd.WaitDelay = time.Second
 	cmd.Stderr = t.Output()
 	out, err := cmd.StdoutPipe()

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/peer"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -21,7 +20,7 @@ func TestThirdWhoWantsTwoOfThreePermitsStandsBehindTwoHalfServed(t *testing.T) {
 		t.Skip("it waits for a session to expire")
 	}
 	needJava(t)
-	zoo := peer.ZooKeeper(t, peer.Options{Properties: map[string]string{"zookeeper.forceSync": "no"}, Heap: "256m"})
+	zoo := common.Get(t)
 	for _, third := range []struct {
 		kind  string
 		taken int // the leases when all contenders are stuck
@@ -33,7 +32,7 @@ func TestThirdWhoWantsTwoOfThreePermitsStandsBehindTwoHalfServed(t *testing.T) {
 		t.Run(third.kind, func(t *testing.T) {
 			t.Parallel()
 			p := pair{ours: "half-served", peer: third.kind, limit: 3}
-			c, sess := p.prepare(t, zoo.Addr(0), "stall")
+			c, sess := p.prepare(t, zoo.Addr(0), "stall", workerSession)
 			all := takeAll(t, c)
 			two := &side{name: "two", kind: "java semaphore:2", contenders: 2}
 			last := &side{name: "last", kind: third.kind, contenders: 1}

@@ -18,10 +18,15 @@ import (
 // the machine stalls a worker for so long, the referee sees two inside, because most peers do not check the clock.
 const workerSession = 5000
 
+// patientSession is that of workers that are not killed before their test is over. It outlasts every stall: not every
+// peer notices that its session has expired.
+const patientSession = 40000
+
 // A contest is a path and its contenders.
 type contest struct {
 	servers string
 	path    string
+	session int // the workers' timeout, in milliseconds
 	referee *referee
 }
 
@@ -54,7 +59,7 @@ func (s *side) start(t *testing.T, c contest) {
 	}
 	args := []string{
 		c.servers, c.referee.listener.Addr().String(), s.name, c.path, what,
-		strconv.Itoa(workerSession), strconv.Itoa(s.contenders), strconv.Itoa(c.referee.limit),
+		strconv.Itoa(c.session), strconv.Itoa(s.contenders), strconv.Itoa(c.referee.limit),
 	}
 	ctx := context.WithoutCancel(t.Context()) // cleanups end it
 	var cmd *exec.Cmd

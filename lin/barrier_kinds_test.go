@@ -13,17 +13,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/barrier"
 	"github.com/seed-a3166700/turnstile/internal/lincheck"
 	"github.com/seed-a3166700/turnstile/zk"
 )
-
-func TestBarriersKeepTheirPromisesUnderRandomFaults(t *testing.T) {
-	tryFor(t, barrierTrial{}, "lin-barrier")
-}
 
 // The places of a barrierTrial. Quiet clients use the slow ones. Plain and double barriers have a new path now and
 // then: a call whose outcome is never known leaves open what may have been at its path ever since. So have the rounds

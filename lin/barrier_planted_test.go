@@ -2,10 +2,7 @@
 
 package lin_test
 
-import (
-	"testing"
-	"time"
-)
+import "time"
 
 // Bugs of barriers that the run must find.
 
@@ -38,52 +35,19 @@ var arrived = bug{"barrier/join.go", "dir := rec.Behind[0]", "dir := rec.Arrived
 // miscounting is that of rounds which tell of a loss although no party is lost.
 var miscounting = bug{"barrier/commit.go", "Lost: len(dead)}, []string{", "Lost: len(dead) + 1}, []string{"}
 
-func TestBarrierIsFoundWhoseWaitersAreHasty(t *testing.T) {
-	t.Parallel()
-	findInBarriers(t, hasty, "let through what it should not")
+var brokenBarriers = []plant{
+	brokenBarrier("hasty-waiters", hasty, "let through what it should not"),
+	brokenBarrier("opens-without-one", tooFew, "entered before 3 had come"),
+	brokenBarrier("leaves-too-early", tooEarly, "left before all were ready to"),
+	brokenBarrier("stays-after-giving-up", staying, "not all were served"),
+	brokenBarrier("rounds-pass-without-one", tooFewRound, "by 2 of 3 parties"),
+	brokenBarrier("rounds-begin-without-one", ungathered, "round 1 was passed by"),
+	brokenBarrier("rounds-do-not-wait", arrived, "was left behind whose session lived"),
+	brokenBarrier("losses-that-were-none", miscounting, "parties were lost up to round"),
 }
 
-func TestBarrierIsFoundThatOpensWithoutOne(t *testing.T) {
-	t.Parallel()
-	findInBarriers(t, tooFew, "entered before 3 had come")
-}
-
-func TestBarrierIsFoundThatAPartyLeavesTooEarly(t *testing.T) {
-	t.Parallel()
-	findInBarriers(t, tooEarly, "left before all were ready to")
-}
-
-func TestBarrierIsFoundThatKeepsAPartyThatGaveUp(t *testing.T) {
-	t.Parallel()
-	findInBarriers(t, staying, "not all were served")
-}
-
-func TestBarrierIsFoundWhoseRoundsPassWithoutOne(t *testing.T) {
-	t.Parallel()
-	findInBarriers(t, tooFewRound, "by 2 of 3 parties")
-}
-
-func TestBarrierIsFoundWhoseRoundsBeginWithoutOne(t *testing.T) {
-	t.Parallel()
-	findInBarriers(t, ungathered, "round 1 was passed by")
-}
-
-func TestBarrierIsFoundWhoseRoundsDoNotWait(t *testing.T) {
-	t.Parallel()
-	findInBarriers(t, arrived, "was left behind whose session lived")
-}
-
-func TestBarrierIsFoundWhoseRoundsTellOfLossesThatWereNone(t *testing.T) {
-	t.Parallel()
-	findInBarriers(t, miscounting, "parties were lost up to round")
-}
-
-func findInBarriers(t *testing.T, b bug, want string) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("it builds and runs a program")
+func brokenBarrier(name string, b bug, want string) plant {
+	return plant{
+		name: name, trial: barrierTrial{}, bug: b, want: want, length: 4 * time.Second, patience: 6 * time.Second,
 	}
-	found(t, barrierTrial{}, want, func(a *arena) {
-		a.exe, a.length, a.patience = b.program(t), 4*time.Second, 6*time.Second
-	})
 }

@@ -10,28 +10,19 @@ import (
 	"maps"
 	"path/filepath"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/lincheck"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-func TestCachesKeepTheirPromisesUnderRandomFaults(t *testing.T) {
-	tryFor(t, cacheTrial{}, "lin-cache")
-}
-
 // byVersion is that of a cache which compares versions, and so does not see that a node was deleted and created again.
 var byVersion = bug{
 	"cache/table.go", "before.czxid == r.czxid && before.mzxid == r.mzxid", "before.version == r.version",
 }
 
-func TestBugIsFoundThatComparesVersionsInCaches(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("it builds and runs a program")
-	}
-	found(t, cacheTrial{}, "not a copy", func(a *arena) { a.exe, a.length = byVersion.program(t), 3*time.Second })
+var brokenCaches = []plant{
+	{name: "compares-versions", trial: cacheTrial{}, bug: byVersion, want: "not a copy", length: 3 * time.Second},
 }
 
 // cacheTrial tries caches.

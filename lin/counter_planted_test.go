@@ -2,10 +2,7 @@
 
 package lin_test
 
-import (
-	"testing"
-	"time"
-)
+import "time"
 
 // Bugs of counters that the run must find.
 
@@ -34,40 +31,15 @@ var unremoved = bugs{
 	{"counter/host.go", "b.Delete(reg.requestsDir()+\"/\"+g.name, anyVersion).Abandon()", "_ = g.name"},
 }
 
-func TestCounterIsFoundThatRepeatsAfterALostReply(t *testing.T) {
-	t.Parallel()
-	findInCounters(t, repeated, "is not that of a counter")
+var brokenCounters = []plant{
+	brokenCounter("repeating-counter", repeated, "is not that of a counter"),
+	brokenCounter("guests-that-take-nothing-back", takesNothingBack, "is not that of a counter"),
+	brokenCounter("overlapping-sequence", overlapping, "was given out twice"),
+	brokenCounter("versioned-value", versioned, "is not that of a value"),
+	brokenCounter("regressing-watch", regressing, "after the one with"),
+	brokenCounter("requests-left-behind", unremoved, "-requests/"),
 }
 
-func TestCounterIsFoundWhoseGuestsDoNotTakeTheirRequestsBack(t *testing.T) {
-	t.Parallel()
-	findInCounters(t, takesNothingBack, "is not that of a counter")
-}
-
-func TestSequenceIsFoundThatRepeatsAnId(t *testing.T) {
-	t.Parallel()
-	findInCounters(t, overlapping, "was given out twice")
-}
-
-func TestValueIsFoundThatComparesTheVersionOfARecreatedNode(t *testing.T) {
-	t.Parallel()
-	findInCounters(t, versioned, "is not that of a value")
-}
-
-func TestValueIsFoundWhoseWatchGoesBack(t *testing.T) {
-	t.Parallel()
-	findInCounters(t, regressing, "after the one with")
-}
-
-func TestCounterIsFoundWhoseGuestsLeaveRequestsBehind(t *testing.T) {
-	t.Parallel()
-	findInCounters(t, unremoved, "-requests/")
-}
-
-func findInCounters(t *testing.T, b builder, want string) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("it builds and runs a program")
-	}
-	found(t, counterTrial{}, want, func(a *arena) { a.exe, a.patience = b.program(t), 6*time.Second })
+func brokenCounter(name string, b builder, want string) plant {
+	return plant{name: name, trial: counterTrial{}, bug: b, want: want, patience: 6 * time.Second}
 }

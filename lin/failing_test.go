@@ -60,7 +60,7 @@ func endEarly(_ context.Context, w *worker, _ *sync.WaitGroup, _ *zk.Client, _ i
 func TestWorkerIsFoundThatHasADataRace(t *testing.T) {
 	t.Parallel()
 	needsRaceDetector(t)
-	found(t, failingTrial{job: racyJob}, errRace.Error(), func(a *arena) { a.length = time.Second })
+	plant{trial: failingTrial{job: racyJob}, want: errRace.Error(), length: time.Second}.find(t)
 }
 
 // Such a worker has no exit of its own, which would tell.

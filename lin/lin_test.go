@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -14,29 +15,39 @@ import (
 // epochLength is short enough for a quick judgement of each history, and long enough to lose and renew sessions.
 const epochLength = 15 * time.Second
 
-func TestLocksKeepTheirPromisesUnderRandomFaults(t *testing.T) {
-	tryFor(t, lockTrial{names: places}, "lin-locks")
-}
-
-func TestQueuesKeepTheirPromisesUnderRandomFaults(t *testing.T) {
-	tryFor(t, queueTrial{}, "lin-queue")
-}
-
-func TestCountersKeepTheirPromisesUnderRandomFaults(t *testing.T) {
-	tryFor(t, counterTrial{}, "lin-counter")
-}
-
-// tryFor runs epochs on an ensemble for the configured time. A failure names the target of make that repeats them.
-func tryFor(t *testing.T, what trial, target string) {
-	t.Helper()
+// TestPromisesAreKeptUnderRandomFaults runs epochs of each trial on an ensemble, for as long as TURNSTILE_LIN says. By
+// default each trial has a short one, which is still longer than two sessions. A failure names the target of make that
+// repeats it.
+func TestPromisesAreKeptUnderRandomFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs many processes for long")
 	}
-	seed := seedOf(t)
-	a := newArena(t, seed)
+	a := newArena(t, seedOf(t))
 	a.ensemble = newEnsemble(t)
-	a.servers, a.trial = a.ensemble.ConnectString(), what
-	end := time.Now().Add(lengthOf(t)) // servers take long to start on a busy machine
+	a.servers = a.ensemble.ConnectString()
+	for _, c := range []struct {
+		name  string
+		trial trial
+	}{
+		{"locks", lockTrial{names: places}},
+		{"queue", queueTrial{}},
+		{"cache", cacheTrial{}},
+		{"counter", counterTrial{}},
+		{"barrier", barrierTrial{}},
+		{"member", memberTrial{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := a
+			a.trial, a.tally, a.dir = c.trial, newTally(), filepath.Join(a.dir, c.name)
+			a.runFor(t, lengthOf(t), "lin-"+c.name)
+		})
+	}
+}
+
+func (a arena) runFor(t *testing.T, total time.Duration, target string) {
+	t.Helper()
+	seed := seedOf(t)
+	end := time.Now().Add(total) // servers take long to start on a busy machine
 	n := 1
 	for ; time.Now().Before(end) && !t.Failed(); n++ {
 		length := min(epochLength, time.Until(end))
@@ -87,12 +98,12 @@ func seedOf(t *testing.T) uint64 {
 	return seed
 }
 
-// lengthOf returns how long the run lasts: as TURNSTILE_LIN says, or two epochs, which is what each change has to pass.
+// lengthOf returns how long a trial lasts.
 func lengthOf(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("TURNSTILE_LIN")
 	if text == "" {
-		return 2 * epochLength
+		return epochLength / 3
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {

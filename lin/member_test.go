@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/lincheck"
@@ -22,10 +21,6 @@ import (
 	"github.com/seed-a3166700/turnstile/member"
 	"github.com/seed-a3166700/turnstile/zk"
 )
-
-func TestMembersKeepTheirPromisesUnderRandomFaults(t *testing.T) {
-	tryFor(t, memberTrial{}, "lin-member")
-}
 
 // Bugs of members that the run must find.
 
@@ -35,24 +30,14 @@ var unawaited = bug{"member/partition_run.go", "err := own.Await(ctx)", "err := 
 // forgotten is that of a member that leaves its node behind.
 var forgotten = bug{"member/leave.go", "err := k.remove(sess)", "err := error(nil)"}
 
-func TestPartitionerIsFoundThatDoesNotWaitForItsTurn(t *testing.T) {
-	t.Parallel()
-	findInMembers(t, memberTrial{}, unawaited, "is not that of a mutex")
+var brokenMembers = []plant{
+	brokenMember("partitioner-out-of-turn", memberTrial{}, unawaited, "is not that of a mutex"),
+	brokenMember("nodes-left-behind", memberTrial{names: []string{"group-0", "party-slow"}}, forgotten,
+		"do not all see each other"),
 }
 
-func TestGroupIsFoundThatLeavesNodesBehind(t *testing.T) {
-	t.Parallel()
-	findInMembers(t, memberTrial{names: []string{"group-0", "party-slow"}}, forgotten, "do not all see each other")
-}
-
-func findInMembers(t *testing.T, trial memberTrial, b bug, want string) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("it builds and runs a program")
-	}
-	found(t, trial, want, func(a *arena) {
-		a.exe, a.length, a.patience = b.program(t), 5*time.Second, 20*time.Second
-	})
+func brokenMember(name string, trial memberTrial, b bug, want string) plant {
+	return plant{name: name, trial: trial, bug: b, want: want, length: 5 * time.Second, patience: 20 * time.Second}
 }
 
 const memberJob = "members"

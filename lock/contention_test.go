@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-a3166700/turnstile/internal/lincheck"
 	"github.com/seed-a3166700/turnstile/internal/peer"
+	"github.com/seed-a3166700/turnstile/internal/soak"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
@@ -36,19 +37,31 @@ type arena struct {
 	faults []func(*rand.Rand)
 }
 
-func TestOneHolderAtATimeOnTheEmbeddedServer(t *testing.T) {
+// TestOneHolderAtATime contends on the embedded server, and in soaks on Apache ZooKeeper, too; package lin contends
+// there in every run.
+func TestOneHolderAtATime(t *testing.T) {
+	all := []func(t *testing.T){onTheEmbeddedServer, onAStandaloneZooKeeper, onAnEnsemble}
+	for i, contend := range soak.Pick(all[:1], all) {
+		t.Run([]string{"embedded", "standalone", "ensemble"}[i], contend)
+	}
+}
+
+func onTheEmbeddedServer(t *testing.T) {
+	t.Helper()
 	srv := zktest.Run(t, zktest.Durable(), zktest.SessionTimeouts(time.Second, time.Minute),
 		zktest.Tick(200*time.Millisecond))
 	contention(t, arena{link: srv.Link, faults: []func(*rand.Rand){func(*rand.Rand) { srv.Restart() }}})
 }
 
-func TestOneHolderAtATimeOnAStandaloneZooKeeper(t *testing.T) {
+func onAStandaloneZooKeeper(t *testing.T) {
+	t.Helper()
 	zoo := peer.ZooKeeper(t, peer.Options{})
 	link := zktest.Proxy(t, zoo.ConnectString())
 	contention(t, arena{link: link, faults: []func(*rand.Rand){func(*rand.Rand) { zoo.Restart(0) }}})
 }
 
-func TestOneHolderAtATimeOnAnEnsemble(t *testing.T) {
+func onAnEnsemble(t *testing.T) {
+	t.Helper()
 	zoo := peer.Ensemble(t, 3, peer.Options{})
 	link := zktest.Proxy(t, zoo.ConnectString())
 	contention(t, arena{link: link, faults: []func(*rand.Rand){
@@ -172,7 +185,7 @@ func lengthOf(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("TURNSTILE_CONTENTION")
 	if text == "" {
-		return 12 * time.Second
+		return soak.Pick(6*time.Second, 12*time.Second)
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/soak"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -260,13 +261,17 @@ func (w *world) delayedKinds() map[string]func() func(context.Context) (*lock.Ho
 func TestDelaySurvivesLostReplies(t *testing.T) {
 	t.Parallel()
 	for kind := range new(world).delayedKinds() {
-		for name, fault := range map[string]zktest.Fault{
+		faults := map[string]zktest.Fault{
 			"reply lost": zktest.DropReply, "request lost": zktest.Refuse, "cut before": zktest.CutBefore,
 			"cut after": zktest.CutAfter,
-		} {
+		}
+		for name, fault := range faults {
 			t.Run(kind+", "+name, func(t *testing.T) {
 				t.Parallel()
-				for nth := 1; nth <= 16; nth++ {
+				for nth := range soak.Steps(name, faults) {
+					if nth > 16 {
+						break
+					}
 					synctest.Test(t, func(t *testing.T) {
 						var net zktest.Net
 						srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute))

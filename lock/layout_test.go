@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/soak"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -190,13 +191,14 @@ func unlockLost(t *testing.T, h *lock.Hold) {
 // long, never an orphan.
 func TestLostRepliesMakeNoOrphanOfTwoNodes(t *testing.T) {
 	t.Parallel()
-	for name, fault := range map[string]zktest.Fault{
+	faults := map[string]zktest.Fault{
 		"reply lost": zktest.DropReply, "request lost": zktest.Refuse, "cut before": zktest.CutBefore,
 		"cut after": zktest.CutAfter,
-	} {
+	}
+	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				for step := 1; ; step++ {
+				for step := range soak.Steps(name, faults) {
 					m, rw := w.mutex(lock.Config{Layout: lock.Both}), w.rw(lock.RWConfig{Layout: lock.Both})
 					session(t, w.Client(t, 20*time.Second))
 					reached := false

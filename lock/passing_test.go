@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/soak"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -44,14 +45,26 @@ func (w *world) everyKind() map[string]func() func(context.Context) (*lock.Hold,
 // and no contender falls behind. SessionMoved also ends the connection. The others differ little, and take turns.
 func TestRefusalThatPassesEndsNoAcquisitionAndNoWait(t *testing.T) {
 	t.Parallel()
-	for name, codes := range map[string][]zk.Code{
+	refusals := map[string][]zk.Code{
 		"moved": {zk.SessionMoved}, "refused": {zk.ThrottledOp, zk.OperationTimeout, zk.NotReadOnly},
-	} {
-		for i, kind := range slices.Sorted(maps.Keys(new(world).everyKind())) {
+	}
+	kinds := slices.Sorted(maps.Keys(new(world).everyKind()))
+	cases := make(map[string]bool)
+	for name := range refusals {
+		for _, kind := range kinds {
+			cases[name+" "+kind] = true
+		}
+	}
+	for name, codes := range refusals {
+		for i, kind := range kinds {
 			t.Run(name+" "+kind, func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					lockOf := w.everyKind()[kind]
-					for step, reached := 1, true; reached; step++ {
+					reached := true
+					for step := range soak.Steps(name+" "+kind, cases) {
+						if !reached {
+							break
+						}
 						first, second := lockOf(), lockOf()
 						hit := w.hit(step, zktest.Answer(codes[(i+step)%len(codes)]))
 						hold := locked(t, first)

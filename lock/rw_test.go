@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/soak"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -756,7 +757,7 @@ func TestLostRepliesMakeNoOrphanOfAReadWriteLock(t *testing.T) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				for step := 1; ; step++ {
+				for step := range soak.Steps(name, faults) {
 					m := w.rw(lock.RWConfig{})
 					session(t, w.Client(t, 20*time.Second))
 					reached := false

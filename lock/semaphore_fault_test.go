@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/peer"
+	"github.com/seed-a3166700/turnstile/internal/soak"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -26,16 +27,21 @@ func TestLostRepliesLeaveNoLease(t *testing.T) {
 		"agreed": lock.AgreedLimit(3), "stored": lock.StoredLimit(3), "watched": lock.WatchedLimit(limitPath),
 	}
 	for kind, limit := range limits {
-		for name, fault := range map[string]zktest.Fault{
+		faults := map[string]zktest.Fault{
 			"reply lost": zktest.DropReply, "request lost": zktest.Refuse, "cut before": zktest.CutBefore,
 			"cut after": zktest.CutAfter,
-		} {
+		}
+		for name, fault := range faults {
 			t.Run(kind+", "+name, func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					if err := lock.SetLimit(t.Context(), w.Client(t, 20*time.Second), limitPath, 3); err != nil {
 						t.Fatal(err)
 					}
-					for step, reached := 1, true; reached; step++ {
+					reached := true
+					for step := range soak.Steps(name, faults) {
+						if !reached {
+							break
+						}
 						a, b := permits{w.semaphore(limit), 2}, permits{w.semaphore(limit), 2}
 						over := w.hit(step, fault)
 						for range 2 {
@@ -94,13 +100,18 @@ func TestCallerThatLeavesWhilePermitsAreTakenLeavesNoLease(t *testing.T) {
 // whether or not it hears of it. Then it checks what is left.
 func leaveAtEachStep(t *testing.T, lockOf func(w *world) locker, check func(t *testing.T, w *world, s locker)) {
 	t.Helper()
-	for name, fault := range map[string]zktest.Fault{
+	faults := map[string]zktest.Fault{
 		"answered": zktest.Pass, "reply lost": zktest.DropReply, "request lost": zktest.Refuse,
 		"late": zktest.Delay(time.Second),
-	} {
+	}
+	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				for step, reached := 1, true; reached; step++ {
+				reached := true
+				for step := range soak.Steps(name, faults) {
+					if !reached {
+						break
+					}
 					s := lockOf(w)
 					ctx, leave := context.WithCancel(t.Context())
 					reached = false
@@ -345,7 +356,7 @@ func neverMore(t *testing.T, link *zktest.Link) {
 		for g := range 4 {
 			rnd := rand.New(rand.NewPCG(uint64(c), uint64(g)))
 			wg.Go(func() {
-				for range 25 {
+				for range soak.Pick(8, 25) {
 					n := 1 + rnd.IntN(limit)
 					ctx, leave := context.WithCancel(t.Context())
 					if rnd.IntN(5) == 0 {

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/soak"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -163,13 +164,18 @@ func TestKazoosSemaphoreHasOneLimit(t *testing.T) {
 // Every request of taking permits and giving them back is hit in turn, in each way.
 func TestLostRepliesLeaveNoLeaseOfKazoos(t *testing.T) {
 	t.Parallel()
-	for name, fault := range map[string]zktest.Fault{
+	faults := map[string]zktest.Fault{
 		"reply lost": zktest.DropReply, "request lost": zktest.Refuse, "cut before": zktest.CutBefore,
 		"cut after": zktest.CutAfter,
-	} {
+	}
+	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				for step, reached := 1, true; reached; step++ {
+				reached := true
+				for step := range soak.Steps(name, faults) {
+					if !reached {
+						break
+					}
 					a, b := w.kazoos(3, 2), w.kazoos(3, 2)
 					over := w.hit(step, fault)
 					for range 2 {

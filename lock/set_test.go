@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/soak"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -164,13 +165,17 @@ func TestSetThatLostANodeWhileItWaitedForAnotherPathIsNotLetIn(t *testing.T) {
 
 func TestLostRepliesMakeNoOrphanOfASet(t *testing.T) {
 	t.Parallel()
-	for name, fault := range map[string]zktest.Fault{
+	faults := map[string]zktest.Fault{
 		"reply lost": zktest.DropReply, "request lost": zktest.Refuse, "cut before": zktest.CutBefore,
 		"cut after": zktest.CutAfter,
-	} {
+	}
+	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				for step := 1; step <= 16; step++ {
+				for step := range soak.Steps(name, faults) {
+					if step > 16 {
+						break
+					}
 					s, other := w.set(pathA, pathB), w.set(pathB, pathA)
 					w.Control(func(r zktest.Request) zktest.Fault {
 						if r.Seq == step {

@@ -4,7 +4,6 @@ package partitions_test
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -30,12 +29,10 @@ const (
 	etcdName        = "etcd"
 )
 
-// TestOthersAreMeasured partitions ensembles under holders of other projects' locks and of our mutex. It records when
-// each of them is told, and fails only for ours. Each partition has the projects of one kind of server.
-func TestOthersAreMeasured(t *testing.T) {
-	if os.Getenv("TURNSTILE_PARTITIONS_WRITE") == "" {
-		t.Skip("it takes long; run make partitions")
-	}
+// measureOthers partitions ensembles under holders of other projects' locks and of our mutex. It records when each of
+// them is told, and fails only for ours. Each partition has the projects of one kind of server.
+func measureOthers(t *testing.T) {
+	t.Helper()
 	phases, tick, seed := settings(t)
 	peer.Need(t, "javac", zookeeperJar, curatorJar, kazooFile)
 	zk := zookeeper(t, tick)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/soak"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
@@ -84,7 +85,7 @@ func (l *ledger) open() (open []string) {
 // delivered again, nothing is put twice.
 func TestQueueUnderRandomFaults(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(6) {
+	for seed := range soak.Pick[uint64](2, 6) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				rng := rand.New(rand.NewPCG(seed, 1)) // the control function's

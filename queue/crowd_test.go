@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/soak"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
@@ -53,11 +54,8 @@ func (c *crowd) away() {
 // However many consumers there are, each gets its items as quickly, and for as few requests, as if it were alone, on
 // a network that takes a millisecond each way.
 func TestManyConsumersDoNotStandInEachOthersWay(t *testing.T) {
-	for _, consumers := range []int{1, 32, 64, 128, 256} {
+	for _, consumers := range soak.Pick([]int{1, 32, 128}, []int{1, 32, 64, 128, 256}) {
 		t.Run(strconv.Itoa(consumers), func(t *testing.T) {
-			if consumers > 32 && testing.Short() {
-				t.Skip("takes seconds of computing")
-			}
 			inWorld(t, func(t *testing.T, w *world) {
 				const each = 50
 				took := w.finishFrom(t, time.Millisecond, consumers, each, 4) // mostly 3 to 3.5
@@ -72,7 +70,7 @@ func TestManyConsumersDoNotStandInEachOthersWay(t *testing.T) {
 // Consumers far from the servers spend their time on items, too, rather than on claims.
 func TestConsumersFarFromTheServersClaimMoreAtOnce(t *testing.T) {
 	t.Parallel()
-	for _, consumers := range []int{1, 32} {
+	for _, consumers := range soak.Pick([]int{1, 12}, []int{1, 32}) {
 		t.Run(strconv.Itoa(consumers), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				w.finishFrom(t, 100*time.Millisecond, consumers, 50, 6)

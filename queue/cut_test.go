@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/soak"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
@@ -140,9 +141,12 @@ func TestFaultsWhileAClaimIsCutChangeNothing(t *testing.T) {
 			return zktest.DropReply
 		}},
 	}
-	for _, f := range faults {
+	for i, f := range faults {
 		for _, orphans := range []bool{false, true} {
 			for nth := 1; nth <= 3; nth++ {
+				if !soak.All() && i%3 != nth-1 {
+					continue
+				}
 				name := fmt.Sprintf("%s/cursor/%d", f.name, nth)
 				if orphans {
 					name = fmt.Sprintf("%s/orphan/%d", f.name, nth)

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/soak"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -336,14 +337,18 @@ func TestRequeueAndRemovalOfADeadLetterExcludeEachOther(t *testing.T) {
 // Whatever happens to its requests, the bound holds in the end, and the youngest letters stay.
 func TestFaultsWhileDeadLettersAreRemovedChangeNothing(t *testing.T) {
 	t.Parallel()
-	for name, fault := range map[string]zktest.Fault{
+	faults := map[string]zktest.Fault{
 		"request lost": zktest.Refuse, "cut before": zktest.CutBefore,
 		"reply lost": zktest.DropReply, "cut after": zktest.CutAfter,
-	} {
+	}
+	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				plain := w.queue(queue.Config{}.WithSegment(3))
-				for step := 1; step <= 20; step++ {
+				for step := range soak.Steps(name, faults) {
+					if step > 20 {
+						break
+					}
 					putAll(t, plain, 0, 10)
 					kill(t, plain, 10)
 					pass(time.Minute)

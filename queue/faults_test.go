@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/soak"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -19,15 +20,16 @@ import (
 // delivered twice, nothing is out of order and nothing stays behind.
 func TestConnectionLostAtAnyStepChangesNothing(t *testing.T) {
 	t.Parallel()
-	for name, fault := range map[string]zktest.Fault{
+	faults := map[string]zktest.Fault{
 		"request lost": zktest.Refuse, "cut before": zktest.CutBefore,
 		"reply lost": zktest.DropReply, "cut after": zktest.CutAfter,
-	} {
+	}
+	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				client := w.Client(t, 20*time.Second)
 				steps := 0
-				for step := 1; ; step++ {
+				for step := range soak.Steps(name, faults) {
 					reached := false
 					var at zktest.Request
 					w.Control(func(r zktest.Request) zktest.Fault {
@@ -51,11 +53,11 @@ func TestConnectionLostAtAnyStepChangesNothing(t *testing.T) {
 					if t.Failed() {
 						t.Fatalf("fault at step %d, %s %s %v", step, at.Op, at.Path, at.Parts)
 					}
-					steps++
+					steps = step
 				}
 				w.NoWatches(t)
 				if steps < 60 {
-					t.Errorf("only %d steps had a fault", steps)
+					t.Errorf("the last step with a fault is %d", steps)
 				}
 			})
 		})

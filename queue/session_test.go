@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/soak"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -16,14 +17,15 @@ import (
 // is delivered, once under its id, and what was done is not delivered again.
 func TestSessionEndedAtAnyStepLosesNothing(t *testing.T) {
 	t.Parallel()
-	for name, fault := range map[string]zktest.Fault{"before": zktest.Refuse, "after": zktest.DropReply} {
+	faults := map[string]zktest.Fault{"before": zktest.Refuse, "after": zktest.DropReply}
+	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				client := w.Client(t, 20*time.Second)
 				var ending sync.WaitGroup
 				defer ending.Wait()
 				steps := 0
-				for step := 1; ; step++ {
+				for step := range soak.Steps(name, faults) {
 					reached := false
 					w.Control(func(r zktest.Request) zktest.Fault {
 						if r.Seq != step {
@@ -50,10 +52,10 @@ func TestSessionEndedAtAnyStepLosesNothing(t *testing.T) {
 					if t.Failed() {
 						t.Fatalf("the session ended at step %d", step)
 					}
-					steps++
+					steps = step
 				}
 				if steps < 30 {
-					t.Errorf("only at %d steps the session ended", steps)
+					t.Errorf("the last step at which the session ended is %d", steps)
 				}
 			})
 		})

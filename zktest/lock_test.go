@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/soak"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -191,8 +192,11 @@ func TestLockIsExclusiveAndLeavesNothingWhateverHitsItAtWhicheverStep(t *testing
 				var n zktest.Net
 				srv := zktest.Run(t, zktest.On(&n))
 				steps := 0
-				for contend(t, srv, fmt.Sprintf("/locks/%d", steps+1), steps+1, fault) {
-					steps++
+				for step := range soak.Steps(name, stepFaults) {
+					if !contend(t, srv, fmt.Sprintf("/locks/%d", step), step, fault) {
+						break
+					}
+					steps = step
 				}
 				if steps < 6 {
 					t.Errorf("got %d requests of the lock, want more", steps)

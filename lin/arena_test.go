@@ -69,7 +69,8 @@ func (a arena) run(t *testing.T, seed uint64, length time.Duration) error {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	s := a.plan(rnd, epochLength, a.trial.places()) // the same whatever is cut off, so that a seed has one schedule
 	e := &epoch{
-		arena: a, t: t, seed: seed, root: "/" + filepath.Base(a.dir) + fmt.Sprintf("-%d", seed), journal: a.trial.newJournal(),
+		arena: a, t: t, seed: seed, journal: a.trial.newJournal(),
+		root: fmt.Sprintf("/%s-%d", filepath.Base(a.dir), seed),
 		dir: filepath.Join(a.dir, fmt.Sprintf("seed-%d", seed)),
 	}
 	if err := os.MkdirAll(e.dir, 0o755); err != nil {

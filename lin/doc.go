@@ -3,7 +3,7 @@
 // ensemble and the links between the servers. Then the tests check that what the clients saw is what such recipes may
 // do, that all clients were served after the faults, and that nothing was left behind.
 //
-//	make lin                          locks, caches, counters, barriers and members, one minute each, a new seed
+//	make lin                          every trial, one minute each, a new seed
 //	make lin-locks MINUTES=30 SEED=1  locks, thirty minutes, from that seed on
 //	make lin-queue MINUTES=30         queues, for as long
 //	make lin-counter MINUTES=30       counters, sequences and values, for as long

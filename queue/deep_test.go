@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/peer"
+	"github.com/seed-a3166700/turnstile/internal/soak"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/server"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -85,7 +86,7 @@ func (m *mortal) kill() {
 func TestDeepQueueSurvivesKills(t *testing.T) {
 	t.Parallel()
 	const batch = 5000
-	n := 100_000
+	n := soak.Pick(20_000, 100_000)
 	if text := os.Getenv(itemsEnv); text != "" {
 		var err error
 		if n, err = strconv.Atoi(text); err != nil || n < batch {

@@ -81,6 +81,7 @@ var rules = []rule{
 		ours:    []string{"zk", "lock", "internal/wire", "internal/jute"},
 		foreign: []string{"golang.org/x/sys"},
 	},
+	{path: "internal/soak"},
 	{path: "internal/lincheck", foreign: []string{"github.com/anishathalye/porcupine"}},
 	{path: "internal/peer", ours: []string{"zk", "server"}, foreign: []string{"golang.org/x/sys"}},
 	{path: "docs/herd", ours: []string{"zk", "lock", "server", "internal/peer", "internal/measure"}},

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/seed-a3166700/turnstile/internal/soak"
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
@@ -205,10 +206,7 @@ func (p *crashPoint) check(t *testing.T) {
 
 func TestCrashAtAnyWriteLosesNothingAcknowledged(t *testing.T) {
 	t.Parallel()
-	limit, rounds := 400, 100
-	if testing.Short() {
-		limit, rounds = 100, 40
-	}
+	limit, rounds := soak.Pick(100, 400), soak.Pick(40, 100)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	mem := vfs.NewCrashableMem()

@@ -71,7 +71,7 @@ func (a arena) run(t *testing.T, seed uint64, length time.Duration) error {
 	e := &epoch{
 		arena: a, t: t, seed: seed, journal: a.trial.newJournal(),
 		root: fmt.Sprintf("/%s-%d", filepath.Base(a.dir), seed),
-		dir: filepath.Join(a.dir, fmt.Sprintf("seed-%d", seed)),
+		dir:  filepath.Join(a.dir, fmt.Sprintf("seed-%d", seed)),
 	}
 	if err := os.MkdirAll(e.dir, 0o755); err != nil {
 		t.Fatal(err)

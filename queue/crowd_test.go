@@ -54,6 +54,7 @@ func (c *crowd) away() {
 // However many consumers there are, each gets its items as quickly, and for as few requests, as if it were alone, on
 // a network that takes a millisecond each way.
 func TestManyConsumersDoNotStandInEachOthersWay(t *testing.T) {
+	t.Parallel()
 	for _, consumers := range soak.Pick([]int{1, 32, 64}, []int{1, 32, 64, 128, 256}) {
 		t.Run(strconv.Itoa(consumers), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

@@ -39,7 +39,7 @@ type conn struct {
 	br     *bufio.Reader
 	direct bool // callers may write themselves
 
-	timeout  time.Duration // negotiated
+	timeout  time.Duration // of the session
 	started  time.Time     // when the handshake's first byte was sent
 	fresh    bool          // the handshake created the session, by a write
 	readOnly bool
@@ -124,7 +124,7 @@ func (s *Session) flush(inline bool) {
 	buf, ok := s.takeOutput(n)
 	s.mu.Unlock()
 	if !ok {
-		s.end(ErrLost)
+		s.end(errSilent)
 		return
 	}
 	_, err := n.prompt.Write(buf)
@@ -202,7 +202,7 @@ func (n *conn) write() {
 			buf, ok := s.takeOutput(n)
 			s.mu.Unlock()
 			if !ok {
-				s.end(ErrLost)
+				s.end(errSilent)
 				break
 			}
 			if _, err := n.nc.Write(buf); err != nil {

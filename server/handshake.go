@@ -67,10 +67,10 @@ func (o *owner) newSession(it *item, req *wire.ConnectRequest, timeout time.Dura
 // resumeSession attaches a session to a new connection that has given the right password, and closes the old
 // connection, if any.
 //
-// A client counts with the timeout of the last handshake whose reply it has. So a longer timeout counts before the reply,
-// and is made durable before it, and a shorter one counts after the client has sent something that shows that it has the
-// reply: see settle. Otherwise, if the reply was lost, or the handshake was held up and arrived late, the session would
-// expire here while its client still held a lock.
+// A client counts with the timeout of the last handshake whose reply it has. So a longer timeout counts, and is made
+// durable, before the reply. A shorter one counts after the client has sent something that shows that it has the reply:
+// see settle. Otherwise, if the reply was lost, or the handshake was held up and arrived late, the session would expire
+// here while its client still held a lock.
 //
 // Nothing else in the reply can be lost: a client knows the password only if the session was durable when it was told.
 // So a client whose replies wait for the disk, those to pings too, can go on with its session on a new connection,
@@ -95,8 +95,8 @@ func (o *owner) resumeSession(it *item, req *wire.ConnectRequest, s *session, ti
 	o.replyConnect(it, o.connectResponse(s, req), s.timeoutBatch > o.durable.seq.Load(), false)
 }
 
-// settle makes the timeout of the last handshake count, if it is shorter, at a request of the connection. Its client has
-// the reply, because clients wait for that before they send anything else.
+// settle makes the timeout of the last handshake count, if it is shorter, at a request of the connection. Its client
+// has the reply, because clients wait for that before they send anything else.
 func (o *owner) settle(s *session) {
 	if s.granted < time.Duration(s.timeout.Load()) {
 		o.setTimeout(s, s.granted)

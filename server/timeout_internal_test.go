@@ -23,11 +23,11 @@ func (l *memListener) resumeWith(t *testing.T, c *rawClient, timeout int32) *raw
 // wantEnd checks that a session ends so long after now, or up to a tick later.
 func wantEnd(t *testing.T, s *Server, want time.Duration) {
 	t.Helper()
-	time.Sleep(want - time.Millisecond)
+	time.Sleep(want - time.Millisecond) // in a bubble
 	if len(s.Sessions()) == 0 {
 		t.Errorf("got no session %v after its client was heard, want one", want-time.Millisecond)
 	}
-	time.Sleep(s.cfg.TickTime + 2*time.Millisecond)
+	time.Sleep(s.cfg.TickTime + 2*time.Millisecond) // in a bubble
 	if sessions := s.Sessions(); len(sessions) != 0 {
 		t.Errorf("got %+v %v after its client was heard, want no session", sessions, want+s.cfg.TickTime)
 	}
@@ -41,14 +41,14 @@ func TestShorterTimeoutCountsOnlyWhenTheClientHasSentSomething(t *testing.T) {
 	bubble(t, thirtySeconds, func(t *testing.T, s *Server, l *memListener) {
 		t.Helper()
 		c := l.connect(t, 30_000)
-		time.Sleep(10 * time.Second)
+		time.Sleep(10 * time.Second) // in a bubble
 		l.resumeWith(t, c, 4000)
 		wantEnd(t, s, 30*time.Second)
 	})
 	bubble(t, thirtySeconds, func(t *testing.T, s *Server, l *memListener) {
 		t.Helper()
 		c := l.resumeWith(t, l.connect(t, 30_000), 4000)
-		time.Sleep(10 * time.Second)
+		time.Sleep(10 * time.Second) // in a bubble
 		c.ping(t)
 		wantEnd(t, s, 4*time.Second)
 	})

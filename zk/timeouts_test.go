@@ -161,9 +161,8 @@ func TestServerThatGrantsLessEndsTheSessionAtOnce(t *testing.T) {
 				if err := own.Err(); !errors.Is(err, zk.ErrLost) {
 					t.Errorf("ownership: got %v, want ErrLost", err)
 				}
-				next := session(t, c)
-				if next == s || next.Timeout() != 9999*time.Millisecond {
-					t.Errorf("got %v with %v, want another session with the timeout of its server", next, next.Timeout())
+				if next := session(t, c); next == s || next.Timeout() != 9999*time.Millisecond {
+					t.Errorf("got %v with %v, want another session with its server's timeout", next, next.Timeout())
 				}
 				time.Sleep(4 * time.Second)
 				if text := log.String(); !strings.Contains(text, "server=fake:2181") ||
@@ -225,7 +224,8 @@ func TestServerThatGrantsNothingMakesNoSession(t *testing.T) {
 func TestResumedSessionThatIsGrantedNothingHasExpired(t *testing.T) {
 	t.Parallel()
 	for _, granted := range []int32{0, -1, -2147483648} {
-		negotiating(t, &negotiator{grants: []int32{10_000, granted, 10_000}}, func(t *testing.T, f *fake, c *zk.Client) {
+		n := &negotiator{grants: []int32{10_000, granted, 10_000}}
+		negotiating(t, n, func(t *testing.T, f *fake, c *zk.Client) {
 			t.Helper()
 			s := session(t, c)
 			f.cut()

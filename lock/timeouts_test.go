@@ -24,13 +24,17 @@ func TestHoldersDoNotOverlapWhereAServerHasOtherLimitsAfterARestart(t *testing.T
 		first    time.Duration
 		restarts []restart
 	}{
-		"shrink":                          {30 * time.Second, []restart{{limit: 4 * time.Second, lost: true}}},
-		"shrink and another restart":      {30 * time.Second, []restart{{4 * time.Second, true}, {limit: 2 * time.Second}}},
-		"grow":                            {8 * time.Second, []restart{{limit: 30 * time.Second}, {limit: 30 * time.Second}}},
-		"grow, and the reply is lost":     {8 * time.Second, []restart{{30 * time.Second, true}, {limit: 4 * time.Second}}},
-		"grow and shrink":                 {8 * time.Second, []restart{{limit: 30 * time.Second}, {4 * time.Second, true}}},
-		"as before":                       {8 * time.Second, []restart{{limit: 8 * time.Second}}},
-		"as before, but replies are lost": {8 * time.Second, []restart{{8 * time.Second, true}, {limit: 8 * time.Second}}},
+		"shrink": {30 * time.Second, []restart{{4 * time.Second, true}}},
+		"shrink and another restart": {
+			30 * time.Second, []restart{{4 * time.Second, true}, {2 * time.Second, false}},
+		},
+		"grow": {8 * time.Second, []restart{{30 * time.Second, false}, {30 * time.Second, false}}},
+		"grow, and the reply is lost": {
+			8 * time.Second, []restart{{30 * time.Second, true}, {4 * time.Second, false}},
+		},
+		"grow and shrink":                 {8 * time.Second, []restart{{30 * time.Second, false}, {4 * time.Second, true}}},
+		"as before":                       {8 * time.Second, []restart{{8 * time.Second, false}}},
+		"as before, but replies are lost": {8 * time.Second, []restart{{8 * time.Second, true}, {8 * time.Second, false}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

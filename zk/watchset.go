@@ -8,8 +8,11 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// setWatchesSize is the approximate size of a packet of restored watches.
-const setWatchesSize = 128 << 10
+const (
+	setWatchesSize = 128 << 10 // of the paths in a packet of restored watches, unless it has one only
+	// maxWatchPath is the size of a path that can be restored: servers cut the connection at larger packets.
+	maxWatchPath = wire.DefaultMaxFrame - 64
+)
 
 // watchSet has a session's watches by their path at the server. The session's mutex guards it.
 //
@@ -179,10 +182,12 @@ func (ws *watchSet) restore(lastZxid int64) (frames []byte, packets int) {
 			if len(set) == 0 {
 				continue
 			}
-			*lists[kind] = append(*lists[kind], path)
-			if size += len(path) + 4; size >= setWatchesSize {
+			need := len(path) + 4
+			if size > 0 && size+need > setWatchesSize {
 				send()
 			}
+			*lists[kind] = append(*lists[kind], path)
+			size += need
 		}
 	}
 	if size > 0 {

@@ -36,17 +36,18 @@ import "slices"
 //   - At any time the quorum may leave the leader and elect another one, which starts every session's clock anew
 //     (Leader.lead, ZooKeeperServer.startup). The old leader keeps the followers on its side of the partition. For an
 //     unlimited time it answers pings, syncs and handshakes. It commits nothing.
-//   - The embedded server is one server, so every client is connected to the leader. It stores the timeout with which it
-//     counts. At a handshake it keeps the larger one of the old and the new until the client, which knows the new one
-//     by then, has sent something after the answer. A model with single and without keeps is a server that does not.
+//   - The embedded server is one server, so every client is connected to the leader. It stores the timeout with which
+//     it counts. At a handshake it keeps the larger one of the old and the new until the client, which knows the new
+//     one by then, has sent something after the answer. A model with single and without keeps is a server that does
+//     not.
 //   - The leader of the quorum expires a session when its clock runs out (SessionTrackerImpl.run). ExpiryQueue rounds
 //     that moment up; the model does not, which is the worst case.
 //
 // The model leaves out what can only help the client: the time between one leader and the next; requests, other than
-// handshakes, still on their way on a connection that the client has dropped (they may restart the clock once more); the time that the quorum
-// needs for a write (a write that travels slowly to the leader has the same effect); and followers whose touch table or
-// link holds something when the client connects. A follower's answer to a ping may overtake answers to earlier
-// requests, which ZooKeeper allows only on some paths.
+// handshakes, still on their way on a connection that the client has dropped (they may restart the clock once more);
+// the time that the quorum needs for a write (a write that travels slowly to the leader has the same effect); and
+// followers whose touch table or link holds something when the client connects. A follower's answer to a ping may
+// overtake answers to earlier requests, which ZooKeeper allows only on some paths.
 //
 // The model knows no lost touches. In ZooKeeper a touch can get lost if the follower takes its snapshot of the touch
 // table between the two steps of touchTable.get().put(...). The window is a few instructions wide.

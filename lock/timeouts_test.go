@@ -32,9 +32,11 @@ func TestHoldersDoNotOverlapWhereAServerHasOtherLimitsAfterARestart(t *testing.T
 		"grow, and the reply is lost": {
 			8 * time.Second, []restart{{30 * time.Second, true}, {4 * time.Second, false}},
 		},
-		"grow and shrink":                 {8 * time.Second, []restart{{30 * time.Second, false}, {4 * time.Second, true}}},
-		"as before":                       {8 * time.Second, []restart{{8 * time.Second, false}}},
-		"as before, but replies are lost": {8 * time.Second, []restart{{8 * time.Second, true}, {8 * time.Second, false}}},
+		"grow and shrink": {8 * time.Second, []restart{{30 * time.Second, false}, {4 * time.Second, true}}},
+		"as before":       {8 * time.Second, []restart{{8 * time.Second, false}}},
+		"as before, but replies are lost": {
+			8 * time.Second, []restart{{8 * time.Second, true}, {8 * time.Second, false}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

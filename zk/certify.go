@@ -164,7 +164,7 @@ func (s *Session) prove(n *conn) error {
 	}
 	c := s.newCall(wire.OpSync, "")
 	c.quiet, c.proof = true, p
-	c.req.path.Path = s.client.cfg.root.server(p.nodes[0].path)
+	c.req.path.Path = s.client.cfg.root.server("/")
 	s.enqueue(c, &c.req.path)
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/seed-a3166700/turnstile/zktest"
 )
 
 // epochLength is short enough for a quick judgement of each history, and long enough to lose and renew sessions.
@@ -36,7 +38,32 @@ func tryFor(t *testing.T, what trial, target string) {
 	a := newArena(t, seed)
 	a.ensemble = newEnsemble(t)
 	a.servers, a.trial = a.ensemble.ConnectString(), what
-	end := time.Now().Add(lengthOf(t)) // servers take long to start on a busy machine
+	n := a.tryFor(t, seed, lengthOf(t), target)
+	t.Logf("faults that have hit: %v", a.tally)
+	if missing := a.tally.missing(); n > enoughEpochs && len(missing) > 0 && !t.Failed() {
+		t.Errorf("these faults have hit nothing in %d epochs: %q", n, missing)
+	}
+}
+
+// A server that is restarted with other limits grants less or more at the next handshake than at the last, whose reply
+// may be lost.
+func TestLocksKeepTheirPromisesWhileAServerRestartsWithOtherLimits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it runs many processes for long")
+	}
+	seed := seedOf(t)
+	a := newArena(t, seed)
+	limits := func(limit time.Duration) zktest.Option { return zktest.SessionTimeouts(timeout/4, limit) }
+	srv := zktest.Run(t, zktest.Durable(), zktest.Tick(tick), limits(timeout/2))
+	a.servers, a.trial = srv.Addr(), lockTrial{names: places}
+	a.restart = func(limit time.Duration) { srv.Restart(limits(limit)) }
+	a.tryFor(t, seed, lengthOf(t)/2, "lin-locks")
+}
+
+// tryFor runs epochs for so long and returns how many.
+func (a arena) tryFor(t *testing.T, seed uint64, d time.Duration, target string) int {
+	t.Helper()
+	end := time.Now().Add(d) // servers take long to start on a busy machine
 	n := 1
 	for ; time.Now().Before(end) && !t.Failed(); n++ {
 		length := min(epochLength, time.Until(end))
@@ -48,10 +75,7 @@ func tryFor(t *testing.T, what trial, target string) {
 		})
 		seed = rand.New(rand.NewPCG(seed, 1)).Uint64()
 	}
-	t.Logf("faults that have hit: %v", a.tally)
-	if missing := a.tally.missing(); n > enoughEpochs && len(missing) > 0 && !t.Failed() {
-		t.Errorf("these faults have hit nothing in %d epochs: %q", n-1, missing)
-	}
+	return n - 1
 }
 
 // newArena returns an arena without servers. It removes the arena's directory if the test passes.

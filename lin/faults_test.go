@@ -151,8 +151,8 @@ func (e *epoch) serverFaults(ctx context.Context, faults []fault) {
 	<-ctx.Done()
 }
 
-// restarts restarts the one server, if it can be, at the times of faults, and each time with a limit on session timeouts
-// that is below, at or above what clients ask for.
+// restarts restarts the one server, if it can be, at the times of faults, and each time with a limit on session
+// timeouts that is below, at or above what clients ask for.
 func (e *epoch) restarts(ctx context.Context, faults []fault) {
 	limits := [servers]time.Duration{timeout / 2, timeout, 2 * timeout}
 	for _, f := range faults {

@@ -160,6 +160,43 @@ func TestWatchesAreRestoredInFramesThatServersAccept(t *testing.T) {
 	}
 }
 
+// Each packet that the server has answered shows that it is alive.
+func TestSessionOutlivesTheTimeThatItsWatchesTakeToBeRestored(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(p *peer) {
+			if !p.open() {
+				return
+			}
+			p.loop(func(r request) bool {
+				if r.Op != wire.OpSetWatches {
+					return false
+				}
+				time.Sleep(time.Second)
+				p.answer(r, 1, wire.OK, nil)
+				return true
+			})
+		})
+		_, s := f.open(f.config())
+		const packets = 30
+		for i := range packets {
+			path := fmt.Sprintf("/%d-%s", i, strings.Repeat("x", 100<<10))
+			if _, _, _, err := s.GetW(t.Context(), path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		after(s, f.cut)
+		waitState(s, zk.Connected)
+		start := time.Now()
+		if err := s.Sync(t.Context(), "/"); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(start); took < packets*time.Second {
+			t.Errorf("restored within %v, want a second for each of %d packets", took, packets)
+		}
+	})
+}
+
 // It would cut each connection that restores it.
 func TestWatchThatCannotBeRestoredIsRefused(t *testing.T) {
 	t.Parallel()

@@ -25,7 +25,7 @@ func newConn(s *Session, srv server, nc, raw net.Conn) *conn {
 	return &conn{
 		sess: s, server: srv,
 		nc: nc, prompt: prompt, raw: raw, br: bufio.NewReaderSize(prompt, readBuffer), direct: buffered(raw),
-		kicked: make(chan struct{}, 1), dead: make(chan struct{}),
+		kicked: make(chan struct{}, 1), dead: make(chan struct{}), slots: make(chan struct{}, maxRestoring),
 	}
 }
 

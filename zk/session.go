@@ -212,7 +212,8 @@ func (s *Session) attach(n *conn) bool {
 		s.verified = n.started
 	}
 	n.lastSent, n.lastReply = now, now
-	n.prefix, n.setWatches = s.watches.restore(s.lastZxid)
+	n.restore = s.watches.restore(s.lastZxid)
+	n.setWatches = len(n.restore)
 	n.writing = true // the writer begins with the watches
 	s.conn, s.server = n, n.server
 	done := s.resumeAuth(n)

@@ -10,6 +10,7 @@ import (
 
 const (
 	setWatchesSize = 128 << 10 // of the paths in a packet of restored watches, unless it has one only
+	maxRestoring   = 2         // packets without a reply: each reply prolongs the session, however many follow
 	// maxWatchPath is the size of a path that can be restored: servers cut the connection at larger packets.
 	maxWatchPath = wire.DefaultMaxFrame - 64
 )
@@ -158,9 +159,9 @@ func (ws *watchSet) reset() {
 	}
 }
 
-// restore returns the frames that set all watches on a new connection, relative to the last transaction that the
-// session saw, and their number. Without persistent watches they are of the form that servers before 3.6 support.
-func (ws *watchSet) restore(lastZxid int64) (frames []byte, packets int) {
+// restore returns the packets that set all watches on a new connection, relative to the last transaction that the
+// session saw. Without persistent watches they are of the form that servers before 3.6 support.
+func (ws *watchSet) restore(lastZxid int64) (packets [][]byte) {
 	two := false
 	ws.all(func(w *Watch) { two = two || w.kind == watchPersistent || w.kind == watchRecursive })
 	op := wire.OpSetWatches
@@ -170,8 +171,7 @@ func (ws *watchSet) restore(lastZxid int64) (frames []byte, packets int) {
 	req, size := wire.SetWatchesRequest{Two: two, RelativeZxid: lastZxid}, 0
 	lists := [watchKinds]*[]string{&req.Data, &req.Exist, &req.Child, &req.Persistent, &req.PersistentRecur}
 	send := func() {
-		frames = wire.AppendRequest(frames, wire.XidSetWatches, op, &req)
-		packets++
+		packets = append(packets, wire.AppendRequest(nil, wire.XidSetWatches, op, &req))
 		for _, list := range lists {
 			*list = (*list)[:0]
 		}
@@ -193,5 +193,5 @@ func (ws *watchSet) restore(lastZxid int64) (frames []byte, packets int) {
 	if size > 0 {
 		send()
 	}
-	return frames, packets
+	return packets
 }

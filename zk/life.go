@@ -16,6 +16,7 @@ import (
 const (
 	maxPingInterval = 10 * time.Second
 	firstBackoff    = 20 * time.Millisecond
+	minBackoff      = time.Millisecond // between connections that break early
 	maxBackoff      = 2 * time.Second
 	maxSpread       = 250 * time.Millisecond // over which the clients of a failed server connect to the others
 )
@@ -23,7 +24,11 @@ const (
 // keep opens the session and keeps it connected until it ends. Only this goroutine connects a session that lives.
 func (c *Client) keep(s *Session) {
 	var n *conn
-	for wait := jitter(c.backoff); s.ctx.Err() == nil; {
+	wait := time.Duration(0)
+	if c.backoff > minBackoff { // the session before ended after more than one connection that broke early
+		wait = jitter(c.backoff)
+	}
+	for s.ctx.Err() == nil {
 		if wait > 0 && !sleep(s.ctx, s.bound(wait, 8)) {
 			break
 		}
@@ -87,7 +92,7 @@ func (c *Client) rest(s *Session, n *conn) time.Duration {
 	if c.backoff == 0 && !s.owns() { // an owner must learn quickly whether its session lives
 		wait = rand.N(min(n.timeout/32, maxSpread))
 	}
-	c.backoff = min(max(2*c.backoff, time.Millisecond), maxBackoff)
+	c.backoff = min(max(2*c.backoff, minBackoff), maxBackoff)
 	return wait
 }
 

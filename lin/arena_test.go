@@ -33,10 +33,11 @@ const (
 
 // arena is where workers run: their servers, and what goes wrong.
 type arena struct {
-	ensemble *peer.Cluster // nil if the servers have no faults
-	servers  string        // a connect string
-	exe      string        // the workers' program
-	dir      string        // for what is kept of a failure
+	ensemble *peer.Cluster             // nil if the servers have no faults
+	restart  func(limit time.Duration) // restarts the one server with another limit on session timeouts; or nil
+	servers  string                    // a connect string
+	exe      string                    // the workers' program
+	dir      string                    // for what is kept of a failure
 	trial    trial
 	length   time.Duration // of an epoch
 	plan     func(rnd *rand.Rand, length time.Duration, places []string) schedule

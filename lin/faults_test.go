@@ -139,7 +139,7 @@ func (e *epoch) happens(what string) {
 // serverFaults injects the servers' faults, one after the other, until ctx ends. Then all servers serve.
 func (e *epoch) serverFaults(ctx context.Context, faults []fault) {
 	if e.ensemble == nil {
-		<-ctx.Done()
+		e.restarts(ctx, faults)
 		return
 	}
 	for _, f := range faults {
@@ -147,6 +147,20 @@ func (e *epoch) serverFaults(ctx context.Context, faults []fault) {
 			return
 		}
 		e.serverFault(ctx, f)
+	}
+	<-ctx.Done()
+}
+
+// restarts restarts the one server, if it can be, at the times of faults, and each time with a limit on session
+// timeouts that is below, at or above what clients ask for.
+func (e *epoch) restarts(ctx context.Context, faults []fault) {
+	limits := [servers]time.Duration{timeout / 2, timeout, 2 * timeout}
+	for _, f := range faults {
+		if e.restart == nil || !pause(ctx, f.at/2) {
+			break
+		}
+		e.happens(fmt.Sprintf("restart with sessions of %v at most", limits[f.whom]))
+		e.restart(limits[f.whom])
 	}
 	<-ctx.Done()
 }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/seed-a3166700/turnstile/zktest"
 )
 
 // epochLength is short enough for a quick judgement of each history, and long enough to lose and renew sessions.
@@ -39,12 +41,31 @@ func TestPromisesAreKeptUnderRandomFaults(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			a := a
 			a.trial, a.tally, a.dir = c.trial, newTally(), filepath.Join(a.dir, c.name)
-			a.runFor(t, lengthOf(t), "lin-"+c.name)
+			n := a.tryFor(t, lengthOf(t), "lin-"+c.name)
+			t.Logf("faults that have hit: %v", a.tally)
+			if missing := a.tally.missing(); n > enoughEpochs && len(missing) > 0 && !t.Failed() {
+				t.Errorf("these faults have hit nothing in %d epochs: %q", n, missing)
+			}
 		})
 	}
 }
 
-func (a arena) runFor(t *testing.T, total time.Duration, target string) {
+// A server that is restarted with other limits grants less or more at the next handshake than at the last, whose reply
+// may be lost.
+func TestLocksKeepTheirPromisesWhileAServerRestartsWithOtherLimits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it runs many processes for long")
+	}
+	a := newArena(t, seedOf(t))
+	limits := func(limit time.Duration) zktest.Option { return zktest.SessionTimeouts(timeout/4, limit) }
+	srv := zktest.Run(t, zktest.Durable(), zktest.Tick(tick), limits(timeout/2))
+	a.servers, a.trial = srv.Addr(), lockTrial{names: places}
+	a.restart = func(limit time.Duration) { srv.Restart(limits(limit)) }
+	a.tryFor(t, lengthOf(t), "lin-locks")
+}
+
+// tryFor runs epochs for so long and returns how many.
+func (a arena) tryFor(t *testing.T, total time.Duration, target string) int {
 	t.Helper()
 	seed := seedOf(t)
 	end := time.Now().Add(total) // servers take long to start on a busy machine
@@ -59,10 +80,7 @@ func (a arena) runFor(t *testing.T, total time.Duration, target string) {
 		})
 		seed = rand.New(rand.NewPCG(seed, 1)).Uint64()
 	}
-	t.Logf("faults that have hit: %v", a.tally)
-	if missing := a.tally.missing(); n > enoughEpochs && len(missing) > 0 && !t.Failed() {
-		t.Errorf("these faults have hit nothing in %d epochs: %q", n-1, missing)
-	}
+	return n - 1
 }
 
 // newArena returns an arena without servers. It removes the arena's directory if the test passes.

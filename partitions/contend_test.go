@@ -37,6 +37,7 @@ type contest struct {
 type gate struct {
 	*zk.Client
 	first []string
+	then  string // the servers to move to after the acquisition; "" if one of the first is among them
 	free  atomic.Bool
 }
 
@@ -96,9 +97,12 @@ func (c *contest) client(name, first, then, ms string) (*gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &gate{first: strings.Split(first, ",")}
+	g, servers := &gate{first: strings.Split(first, ",")}, then
+	if !slices.ContainsFunc(g.first, func(address string) bool { return strings.Contains(then, address) }) {
+		servers, g.then = first, then
+	}
 	g.Client, err = zk.Open(c.ctx,
-		zk.Config{Servers: then, Timeout: time.Duration(timeout) * time.Millisecond, Dial: g.dial})
+		zk.Config{Servers: servers, Timeout: time.Duration(timeout) * time.Millisecond, Dial: g.dial})
 	c.clients[name] = g
 	return g, err
 }
@@ -120,7 +124,12 @@ func (c *contest) join(name string, client *gate, acquire acquire, path string) 
 		return
 	}
 	c.report(name, "acquired", at, "")
-	client.free.Store(true)
+	if client.free.Store(true); client.then != "" {
+		if err := client.SetServers(client.then); err != nil {
+			c.report(name, "failed", clock(), err.Error())
+			return
+		}
+	}
 	k := &contender{name: name, held: h}
 	c.mu.Lock()
 	c.holding[name] = k

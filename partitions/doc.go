@@ -9,7 +9,9 @@
 // A shape is a way to partition the ensemble. One run of a shape has a holder of every kind (mutex, reader, writer,
 // semaphore, set, election, queue claim) at session timeouts of 2, 5 and 10 ticks, twice: pinned to the server that is
 // cut off, and free to connect to another one. Every holder has a session of its own and a contender on the healthy
-// side, so that one partition yields 42 samples. Where in the servers' ticks the faults fall is drawn from the seed.
+// side, so that one partition yields 42 samples. In two shapes servers grant unequal session timeouts; there all
+// holders are pinned, with sessions that were made at the other servers. Where in the servers' ticks the faults fall is
+// drawn from the seed.
 //
 // Holders and contenders are processes of their own, called parties, so that they can be stopped and so that other
 // projects' programs can take their place. A party reads commands, a line each, and reports what happens to its

@@ -51,7 +51,18 @@ func newRun(t *testing.T, projects []project, sh shape, v venue, phase int, seed
 	if !sh.leader {
 		r.at = (r.leader + 1 + r.rnd.IntN(r.cluster.Len()-1)) % r.cluster.Len()
 	}
+	if sh.limits != nil {
+		sh.limits(&r.scene)
+		r.cluster.AwaitAll()
+		if now := r.cluster.AwaitLeader(-1); now != r.leader {
+			t.Fatalf("server %d leads, want %d as before: the others were restarted one by one", now, r.leader)
+		}
+	}
 	for _, p := range projects {
+		variants := p.variants
+		if sh.limits != nil {
+			variants = 1
+		}
 		healthier := p.start(t, r.journal)
 		for _, timeout := range timeouts {
 			holders := healthier
@@ -60,7 +71,7 @@ func newRun(t *testing.T, projects []project, sh shape, v venue, phase int, seed
 				r.holders[timeout] = holders
 			}
 			for _, k := range p.kinds {
-				for _, free := range []bool{false, true}[:p.variants] {
+				for _, free := range []bool{false, true}[:variants] {
 					what := fmt.Sprintf("%s/%s/%d/%t", p.name, k.name, timeout, free)
 					r.pairs = append(r.pairs, &pair{
 						sample: sample{
@@ -111,20 +122,24 @@ func (r *run) begin() bool {
 	r.t.Helper()
 	all := r.links.ConnectString(r.client)
 	at := r.links.Addr(r.client, r.at)
+	var healthy []int
+	r.others(func(j int) { healthy = append(healthy, j) })
+	first := at
+	if r.shape.limits != nil {
+		first = r.links.ConnectString(r.client, healthy...)
+	}
 	for _, p := range r.pairs {
 		then := at
 		if p.free {
 			then = all
 		}
-		p.holderParty.say(r.t, "join", p.holder, p.holder, p.kind.holder, at, then, p.path, r.ms(p.timeout))
+		p.holderParty.say(r.t, "join", p.holder, p.holder, p.kind.holder, first, then, p.path, r.ms(p.timeout))
 	}
 	if missing, err := r.journal.await(r.names(nil, holderName), "acquired", beginLimit); err != nil ||
 		len(missing) > 0 {
 		r.t.Errorf("did not acquire: %v %v", missing, err)
 		return false
 	}
-	var healthy []int
-	r.others(func(j int) { healthy = append(healthy, j) })
 	servers := r.links.ConnectString(r.healthier, healthy...)
 	for _, p := range r.pairs {
 		client := fmt.Sprintf("others/%s/%d", p.project, p.timeout)

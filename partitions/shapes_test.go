@@ -5,6 +5,7 @@ package partitions_test
 import (
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -20,8 +21,9 @@ type shape struct {
 	name   string
 	leader bool // holders use the leader, not a follower
 	act    func(s *scene)
-	heals  bool // act heals at its end, and holders may keep what they hold
-	peers  bool // other projects' locks are measured with it, too
+	limits func(s *scene) // before; it calls scene.limit. Holders then have sessions that were made at other servers
+	heals  bool           // act heals at its end, and holders may keep what they hold
+	peers  bool           // other projects' locks are measured with it, too
 }
 
 var shapes = []shape{
@@ -102,6 +104,17 @@ var shapes = []shape{
 		s.cut()
 		s.links.CutOff(s.at)
 	}},
+	// The sessions are resumed with a longer timeout than they were made with. The new leader counts with the first.
+	{name: "zombie leader that grants more", leader: true, limits: func(s *scene) {
+		s.others(func(j int) { s.limit(j, timeouts[0]) })
+	}, act: func(s *scene) {
+		s.cut()
+		s.links.Zombie(s.at)
+	}},
+	{name: "follower that grants less", limits: func(s *scene) { s.limit(s.at, timeouts[0]) }, act: func(s *scene) {
+		s.cut()
+		s.links.CutOff(s.at)
+	}},
 }
 
 // cluster is what ensembles of ZooKeeper and of etcd have in common.
@@ -112,6 +125,8 @@ type cluster interface {
 	AwaitAll()
 	Pause(i int)
 	Resume(i int)
+	Configure(i int, keys map[string]string)
+	Restart(i int)
 }
 
 // A venue is a cluster to partition, and the numbers of its clients.
@@ -137,6 +152,17 @@ type scene struct {
 	holders  map[int]*party // of our project, by session timeout in ticks
 	cutAt    int64
 	healedAt int64 // when the partition ended; set by the shapes that heal
+}
+
+// limit starts server i again with a limit on session timeouts, in ticks, until the end of the test.
+func (s *scene) limit(i, ticks int) {
+	set := func(ticks int) {
+		limit := (time.Duration(ticks) * s.tick).Milliseconds()
+		s.cluster.Configure(i, map[string]string{"maxSessionTimeout": strconv.FormatInt(limit, 10)})
+		s.cluster.Restart(i)
+	}
+	set(ticks)
+	s.t.Cleanup(func() { set(20) }) // the default of ZooKeeper
 }
 
 // cut records the begin of a partition that is not healed before contenders may acquire.

@@ -270,7 +270,7 @@ func TestClientResumesItsSessionWhileTheDiskIsSlow(t *testing.T) {
 			t.Parallel()
 			g := newGate()
 			s := serve(t, Config{Data: "data"}, disk{fs: errorfs.Wrap(vfs.NewMem(), g)})
-			c := mustConnect(t, s, wire.ConnectRequest{})
+			c := mustConnect(t, s, wire.ConnectRequest{Timeout: 300_000})
 			open := g.shut(t)
 			var b []byte
 			for i := range requests {
@@ -283,15 +283,15 @@ func TestClientResumesItsSessionWhileTheDiskIsSlow(t *testing.T) {
 			<-g.waits
 			again := dial(t, s)
 			hasten(t, again)
-			req := wire.ConnectRequest{Timeout: 600_000, SessionID: c.session, Password: c.password}
+			req := wire.ConnectRequest{Timeout: 300_000, SessionID: c.session, Password: c.password}
 			if resp, err := again.handshake(&req); err != nil || resp.SessionID != c.session ||
-				resp.Timeout != 600_000 {
+				resp.Timeout != 300_000 {
 				t.Fatalf("got %+v %v while the disk is slow, want the session", resp, err)
 			}
 			again.ping(t)
 
-			// A changed timeout is confirmed to no client before it is durable.
-			req.Timeout = 300_000
+			// A longer timeout is confirmed to no client before it is durable.
+			req.Timeout = 600_000
 			var last *rawClient
 			for range 2 {
 				last = dial(t, s)
@@ -312,7 +312,7 @@ func TestClientResumesItsSessionWhileTheDiskIsSlow(t *testing.T) {
 				}
 			}
 			open()
-			if resp, err := last.readConnect(); err != nil || resp.Timeout != 300_000 {
+			if resp, err := last.readConnect(); err != nil || resp.Timeout != 600_000 {
 				t.Errorf("got %+v %v, want the new timeout", resp, err)
 			}
 		})

@@ -65,7 +65,12 @@ func (o *owner) newSession(it *item, req *wire.ConnectRequest, timeout time.Dura
 }
 
 // resumeSession attaches a session to a new connection that has given the right password, and closes the old
-// connection, if any. A changed timeout is made durable before the reply.
+// connection, if any.
+//
+// A client counts with the timeout of the last handshake whose reply it has. So a longer timeout counts, and is made
+// durable, before the reply. A shorter one counts after the client has sent something that shows that it has the reply:
+// see settle. Otherwise, if the reply was lost, or the handshake was held up and arrived late, the session would expire
+// here while its client still held a lock.
 //
 // Nothing else in the reply can be lost: a client knows the password only if the session was durable when it was told.
 // So a client whose replies wait for the disk, those to pings too, can go on with its session on a new connection,
@@ -75,24 +80,39 @@ func (o *owner) resumeSession(it *item, req *wire.ConnectRequest, s *session, ti
 	if s.conn != nil {
 		o.detach(s.conn)
 	}
-	if s.timeout.Load() != int64(timeout) {
-		r := o.tree.CreateSession(o.zxid, s.id, int32(timeout.Milliseconds()))
-		o.record(&r)
-		s.timeout.Store(int64(timeout))
+	now := o.clock.now()
+	s.granted = timeout
+	s.touch(now)
+	if timeout > time.Duration(s.timeout.Load()) {
+		o.setTimeout(s, timeout)
 		if o.store != nil {
 			s.timeoutBatch = o.seq
 		}
+	} else {
+		o.expiry.move(s, now)
 	}
-	s.touch(o.clock.now())
-	o.expiry.remove(s)
-	o.expiry.add(s, o.clock.now())
 	o.attach(it.conn, s)
 	o.replyConnect(it, o.connectResponse(s, req), s.timeoutBatch > o.durable.seq.Load(), false)
 }
 
+// settle makes the timeout of the last handshake count, if it is shorter, at a request of the connection. Its client
+// has the reply, because clients wait for that before they send anything else.
+func (o *owner) settle(s *session) {
+	if s.granted < time.Duration(s.timeout.Load()) {
+		o.setTimeout(s, s.granted)
+	}
+}
+
+func (o *owner) setTimeout(s *session, timeout time.Duration) {
+	r := o.tree.CreateSession(o.zxid, s.id, int32(timeout.Milliseconds()))
+	o.record(&r)
+	s.timeout.Store(int64(timeout))
+	o.expiry.move(s, o.clock.now())
+}
+
 func (o *owner) connectResponse(s *session, req *wire.ConnectRequest) *wire.ConnectResponse {
 	return &wire.ConnectResponse{
-		Timeout: int32(time.Duration(s.timeout.Load()).Milliseconds()), SessionID: s.id,
+		Timeout: int32(s.granted.Milliseconds()), SessionID: s.id,
 		Password: password(o.secret, s.id), HasReadOnly: req.HasReadOnly,
 	}
 }
@@ -162,7 +182,7 @@ func (o *owner) connGone(c *conn) {
 
 // addSession adds a session that exists in the tree.
 func (o *owner) addSession(id int64, timeout, now time.Duration) *session {
-	s := &session{id: id}
+	s := &session{id: id, granted: timeout}
 	s.timeout.Store(int64(timeout))
 	s.touch(now)
 	o.sessions[id] = s

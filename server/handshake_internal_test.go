@@ -77,7 +77,7 @@ func TestTimeoutIsNegotiatedOnEveryConnect(t *testing.T) {
 	}
 }
 
-func TestChangedTimeoutSurvivesCrash(t *testing.T) {
+func TestLongerTimeoutSurvivesCrash(t *testing.T) {
 	t.Parallel()
 	mem := vfs.NewCrashableMem()
 	s := serve(t, Config{Data: "data"}, disk{fs: mem})

@@ -13,6 +13,9 @@ import (
 func (o *owner) request(it *item) {
 	c := it.conn
 	kept := c.caller.Kept.Load()
+	if c.state == connOpen {
+		o.settle(c.sess.Load())
+	}
 	switch {
 	case c.state == connClosing, c.state == connNew && it.kind != itemConnect:
 		c.drop(it)

@@ -16,13 +16,14 @@ import (
 // session is the owner's part of a session. The tree has the same session under its id.
 type session struct {
 	id           int64
-	timeout      atomic.Int64 // nanoseconds, as last negotiated
-	heard        atomic.Int64 // when the last frame came, on the server's clock
-	unread       atomic.Int32 // its connections whose readers wait for the disk
-	timeoutBatch uint64       // the last batch that changed its timeout
-	opener       string       // the address that opened it, "" if that was before a restart
-	conn         *conn        // nil while the client is disconnected
-	bucket       int64        // in expiry
+	timeout      atomic.Int64  // nanoseconds that its client may be silent; as stored
+	heard        atomic.Int64  // when the last frame came, on the server's clock
+	unread       atomic.Int32  // its connections whose readers wait for the disk
+	timeoutBatch uint64        // the last batch that made its timeout longer
+	granted      time.Duration // the timeout of the last handshake, which may be shorter
+	opener       string        // the address that opened it, "" if that was before a restart
+	conn         *conn         // nil while the client is disconnected
+	bucket       int64         // in expiry
 }
 
 // touch notes that the client was alive at a time of the server's clock. Any goroutine may call it.
@@ -93,6 +94,12 @@ func (e *expiry) put(s *session, bucket int64) {
 		e.buckets[bucket] = b
 	}
 	b[s] = struct{}{}
+}
+
+// move puts a session into the bucket of its time, after its timeout has changed.
+func (e *expiry) move(s *session, now time.Duration) {
+	e.remove(s)
+	e.add(s, now)
 }
 
 func (e *expiry) remove(s *session) {

@@ -4,15 +4,33 @@ package zk
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
+// maxAuth is the size of a credential that servers accept: they cut the connection at larger requests.
+const maxAuth = wire.DefaultMaxFrame - 64
+
+// validate returns an error for a credential that would end each connection on which it is sent.
+func (a *Auth) validate() error {
+	switch {
+	case a.Scheme == "":
+		return fmt.Errorf("%w: scheme of a credential must not be empty", BadArguments)
+	case len(a.Scheme)+len(a.Data) > maxAuth:
+		return fmt.Errorf("%w: credential of %d bytes, limit %d", BadArguments, len(a.Scheme)+len(a.Data), maxAuth)
+	}
+	return nil
+}
+
 // AddAuth adds a credential to the session, for this connection and all that follow, and waits for the server to accept
 // it. If the server refuses it, the client ends with ErrAuthFailed. If ctx ends first, AddAuth returns its cause, and
 // the credential stays.
 func (s *Session) AddAuth(ctx context.Context, a Auth) error {
+	if err := a.validate(); err != nil {
+		return refuse(wire.OpAuth, "", err)
+	}
 	c := s.newCall(wire.OpAuth, "")
 	s.mu.Lock()
 	if cause := s.cause; cause != nil {

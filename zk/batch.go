@@ -168,31 +168,19 @@ func (b *Batch) Get(path string) *Future[Data] {
 // GetW adds the operation of Session.GetW. A caller who no longer needs the reply must call Abandon on the future, or
 // the watch stays.
 func (b *Batch) GetW(path string) *Future[WatchedData] {
-	c := b.add(wire.OpGetData, path, &wire.PathWatchRequest{Path: b.server(path), Watch: true}, ValidatePath(path))
-	if c.state.Load() == callOpen {
-		c.watch = b.sess.newWatch(path, watchData)
-	}
-	return newFuture(c, (*call).watched)
+	return newFuture(b.readWatch(wire.OpGetData, path, watchData), (*call).watched)
 }
 
 // ChildrenW adds the operation of Session.ChildrenW. A caller who no longer needs the reply must call Abandon on the
 // future, or the watch stays.
 func (b *Batch) ChildrenW(path string) *Future[WatchedChildren] {
-	c := b.add(wire.OpGetChildren2, path, &wire.PathWatchRequest{Path: b.server(path), Watch: true}, ValidatePath(path))
-	if c.state.Load() == callOpen {
-		c.watch = b.sess.newWatch(path, watchChild)
-	}
-	return newFuture(c, (*call).watchedChildren)
+	return newFuture(b.readWatch(wire.OpGetChildren2, path, watchChild), (*call).watchedChildren)
 }
 
 // ExistsW adds the operation of Session.ExistsW. A caller who no longer needs the reply must call Abandon on the
 // future, or the watch stays.
 func (b *Batch) ExistsW(path string) *Future[WatchedExistence] {
-	c := b.add(wire.OpExists, path, &wire.PathWatchRequest{Path: b.server(path), Watch: true}, ValidatePath(path))
-	if c.state.Load() == callOpen {
-		c.watch = b.sess.newWatch(path, watchData)
-	}
-	return newFuture(c, (*call).watchedExistence)
+	return newFuture(b.readWatch(wire.OpExists, path, watchData), (*call).watchedExistence)
 }
 
 // Unwatch adds Watch.Close. The server removes the watch before it executes the operations of the batch.
@@ -232,6 +220,14 @@ func (b *Batch) MultiRead(ops ...ReadOp) *Future[[]ReadResult] {
 
 func (b *Batch) read(op wire.Op, path string) *call {
 	return b.add(op, path, &wire.PathWatchRequest{Path: b.server(path)}, ValidatePath(path))
+}
+
+func (b *Batch) readWatch(op wire.Op, path string, kind watchKind) *call {
+	c := b.add(op, path, &wire.PathWatchRequest{Path: b.server(path), Watch: true}, b.sess.validateWatch(path))
+	if c.state.Load() == callOpen {
+		c.watch = b.sess.newWatch(path, kind)
+	}
+	return c
 }
 
 func (c *call) nothing() struct{}  { return struct{}{} }

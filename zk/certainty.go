@@ -10,6 +10,8 @@ import "time"
 // certificates. The rule for a session timeout T, whose argument is in docs/partitions.md and which internal/certainty
 // checks in every interleaving of a model:
 //
+//   - T is the timeout of the session's creation. A session that is granted less at a later handshake ends: see
+//     connectSession.
 //   - A certificate is a write of this session that was answered with OK. Only a quorum can have accepted it.
 //   - The leader asks every follower each half tick, at most T/4, which sessions it has heard from. So the leader knows
 //     of a request r that was answered 5T/16 before a sync or write y was sent on the same connection: y went to the
@@ -24,7 +26,7 @@ type certainty struct {
 	until time.Time // zero before the first certificate
 
 	// State of the connection.
-	timeout time.Duration // negotiated
+	timeout time.Duration // of the session
 	opened  time.Time     // when the handshake was sent
 	newest  time.Time     // when the newest certificate was sent; opened if there is none
 	answers ring          // of requests
@@ -42,10 +44,8 @@ func (c *certainty) grain() time.Duration { return c.timeout / 64 }
 
 // connected begins a connection whose handshake was sent at the given time. A fresh session was created by a write.
 func (c *certainty) connected(opened time.Time, timeout, margin time.Duration, fresh bool) {
-	limit := opened.Add(timeout - margin)
-	// Since the handshake the leader counts with the new timeout.
-	if fresh || timeout < c.timeout && limit.Before(c.until) {
-		c.until = limit
+	if fresh {
+		c.until = opened.Add(timeout - margin)
 	}
 	*c = certainty{until: c.until, timeout: timeout, opened: opened, newest: opened}
 }

@@ -30,15 +30,16 @@ func (s *Session) Certain() time.Time {
 }
 
 // Certify returns nil once the session is certain for long enough to begin an Ownership, which is at once after a
-// recent write. Otherwise it sends a transaction that checks that the nodes at paths exist, and returns an error that
-// wraps NoNode if one does not. It survives lost connections, and returns the cause if ctx or the session ends.
+// recent write. Otherwise it sends a transaction that checks that the nodes at paths exist, the first few hundred if
+// there are more, and returns an error that wraps NoNode if one does not. It survives lost connections, and returns the
+// cause if ctx or the session ends.
 func (s *Session) Certify(ctx context.Context, paths ...string) error {
 	for {
 		if s.certainFor() {
 			return nil
 		}
 		began := time.Now()
-		_, err := s.Multi(ctx, checks(paths[:min(len(paths), maxChecks)])...)
+		_, err := s.Multi(ctx, checks(s.fitting(paths))...)
 		switch {
 		case err == nil && s.certainFor():
 			return nil
@@ -96,8 +97,25 @@ func (s *Session) certainFor() bool {
 	return s.certain().Sub(now) >= min(3*s.timeout/16, s.window()/2)
 }
 
-// maxChecks bounds the number of nodes in one proof. A session that owns more checks them in turn.
-const maxChecks = 256
+// A proof checks at most maxChecks nodes whose paths have at most maxCheckBytes: the transaction alone proves that the
+// session lives, and servers cut the connection at a request that is too large. A session that owns more checks them in
+// turn.
+const (
+	maxChecks     = 256
+	maxCheckBytes = 64 << 10
+)
+
+// fitting returns as many of the paths as one proof checks: one at least, however long it is. A request that creates a
+// node is longer than one that checks it.
+func (s *Session) fitting(paths []string) []string {
+	room, root := maxCheckBytes, len(s.client.cfg.root)
+	for i, path := range paths {
+		if room -= root + len(path); i == maxChecks || room < 0 && i > 0 {
+			return paths[:i]
+		}
+	}
+	return paths
+}
 
 // A proof is a certificate that the session requests by itself: a sync, and after its reply a transaction that checks
 // nodes. With a sync right before it a certificate extends certainty the most.
@@ -134,22 +152,19 @@ func (s *Session) prove(n *conn) error {
 	}
 	p := &proof{sent: now}
 	n.proof = p
-	// Owner methods are called without s.mu: an owner may call this session while it holds its own lock.
-	list := s.rotate()
+	list := s.front()
 	s.mu.Unlock()
-	for _, o := range list {
-		for _, path := range o.owner.Nodes() {
-			p.nodes = append(p.nodes, ownedNode{path, o})
-		}
-	}
+	var checked int
+	p.nodes, checked = s.sample(list)
 	s.mu.Lock()
+	s.rotate(list[:checked])
 	if s.conn != n || s.cause != nil || len(p.nodes) == 0 {
 		n.proof = nil
 		return nil
 	}
 	c := s.newCall(wire.OpSync, "")
 	c.quiet, c.proof = true, p
-	c.req.path.Path = s.client.cfg.root.server(p.nodes[0].path)
+	c.req.path.Path = s.client.cfg.root.server("/")
 	s.enqueue(c, &c.req.path)
 	return nil
 }
@@ -167,23 +182,51 @@ func (s *Session) proofDue(n *conn, now time.Time) time.Duration {
 	}
 }
 
-// rotate returns the ownerships for one proof, and moves them to the end of the list. The caller holds s.mu.
-func (s *Session) rotate() []*Ownership {
+// front returns the ownerships at the front of the list. The caller holds s.mu.
+func (s *Session) front() []*Ownership {
 	var list []*Ownership
 	for o := s.owned; o != nil && len(list) < maxChecks; o = o.next {
 		list = append(list, o)
 	}
-	last := list[len(list)-1]
-	if last.next == nil {
-		return list
+	return list
+}
+
+// sample returns the nodes that the next proof checks, and of how many of the ownerships these are the last. An
+// ownership with many nodes goes on where it stopped. The caller does not hold s.mu: an owner may call this session
+// while it holds its own lock.
+func (s *Session) sample(list []*Ownership) (nodes []ownedNode, checked int) {
+	var paths []string
+	for _, o := range list {
+		all := o.owner.Nodes()
+		o.checked = min(o.checked, len(all)) // there may be fewer than before
+		had := len(paths)
+		paths = s.fitting(append(paths, all[o.checked:min(len(all), o.checked+maxChecks)]...))
+		for _, path := range paths[had:] {
+			nodes = append(nodes, ownedNode{path, o})
+			o.checked++
+		}
+		if o.checked < len(all) {
+			break
+		}
+		o.checked = 0
+		checked++
 	}
-	end := last
-	for end.next != nil {
+	return nodes, checked
+}
+
+// rotate moves ownerships to the end of the list, except those that have ended. The caller holds s.mu.
+func (s *Session) rotate(list []*Ownership) {
+	end := s.owned
+	for end != nil && end.next != nil {
 		end = end.next
 	}
-	end.next, s.owned.previous = s.owned, end
-	s.owned, last.next.previous, last.next = last.next, nil, nil
-	return list
+	for _, o := range list {
+		if o.listed && o != end {
+			o.unlist()
+			o.listed, o.previous, end.next = true, end, o
+			end = o
+		}
+	}
 }
 
 // proved handles the reply to a part of a proof, and sends the next part. A certificate was recorded before.

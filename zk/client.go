@@ -22,13 +22,14 @@ const maxCloseWait = 3 * time.Second
 // session ends before the reply, a write fails with outcome Unknown, as it does on a Session, and a read is sent again.
 // A later session may read an older state than an earlier one has: Sync prevents that.
 type Client struct {
-	cfg    settings
-	clock  *clock
-	log    *slog.Logger
-	ctx    context.Context //nolint:containedctx // the client's life: ends with Close
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
-	calls  sync.Pool // of *call; per client, because a channel made in a synctest bubble must stay in it
+	cfg     settings
+	clock   *clock
+	log     *slog.Logger
+	ctx     context.Context //nolint:containedctx // the client's life: ends with Close
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup
+	backoff time.Duration // the next wait after a connection that breaks early; only run uses it
+	calls   sync.Pool     // of *call; per client, because a channel made in a synctest bubble must stay in it
 
 	mu      sync.Mutex // guards what follows; a session's mu may be taken while it is held, not the other way round
 	closed  bool

@@ -91,8 +91,8 @@ func (cfg Config) withDefaults() (settings, error) {
 		return settings{}, errors.New("zk: SASL user must not be empty")
 	}
 	for _, a := range cfg.Auth {
-		if a.Scheme == "" {
-			return settings{}, errors.New("zk: scheme of an auth entry must not be empty")
+		if err := a.validate(); err != nil {
+			return settings{}, fmt.Errorf("zk: auth: %w", err)
 		}
 	}
 	if cfg.Logger == nil {

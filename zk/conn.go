@@ -39,12 +39,13 @@ type conn struct {
 	br     *bufio.Reader
 	direct bool // callers may write themselves
 
-	timeout  time.Duration // negotiated
+	timeout  time.Duration // of the session
 	started  time.Time     // when the handshake's first byte was sent
 	fresh    bool          // the handshake created the session, by a write
 	readOnly bool
-	auths    int    // the number of credentials that the handshake sent
-	prefix   []byte // what the writer sends first
+	auths    int           // the number of credentials that the handshake sent
+	restore  [][]byte      // packets of watches, which the writer sends first
+	slots    chan struct{} // full if maxRestoring of them have no reply
 
 	kicked chan struct{} // one slot: full if there is something to write
 	dead   chan struct{} // closed when the connection has failed
@@ -58,6 +59,7 @@ type conn struct {
 	extra      []byte      // frames for this connection only
 	pingDue    bool        // the next write includes a ping
 	pings      []time.Time // when the pending pings were sent
+	restoring  []time.Time // when the pending packets of restored watches were sent
 	lastSent   time.Time
 	lastReply  time.Time
 	setWatches int    // pending packets of restored watches
@@ -124,7 +126,7 @@ func (s *Session) flush(inline bool) {
 	buf, ok := s.takeOutput(n)
 	s.mu.Unlock()
 	if !ok {
-		s.end(ErrLost)
+		s.end(errSilent)
 		return
 	}
 	_, err := n.prompt.Write(buf)
@@ -178,13 +180,21 @@ func (s *Session) keep(buf []byte) {
 // write is the writer goroutine: it sends all queued frames at once, again and again.
 func (n *conn) write() {
 	s := n.sess
-	if len(n.prefix) > 0 {
-		if _, err := n.nc.Write(n.prefix); err != nil {
+	for _, packet := range n.restore {
+		select {
+		case n.slots <- struct{}{}:
+		case <-n.dead:
+			return
+		}
+		s.mu.Lock()
+		n.restoring = append(n.restoring, s.now())
+		s.mu.Unlock()
+		if _, err := n.nc.Write(packet); err != nil {
 			n.fail(err)
 			return
 		}
-		n.prefix = nil
 	}
+	n.restore = nil
 	for {
 		select {
 		case <-n.kicked:
@@ -202,7 +212,7 @@ func (n *conn) write() {
 			buf, ok := s.takeOutput(n)
 			s.mu.Unlock()
 			if !ok {
-				s.end(ErrLost)
+				s.end(errSilent)
 				break
 			}
 			if _, err := n.nc.Write(buf); err != nil {
@@ -360,12 +370,14 @@ func (n *conn) watchesRestored(h wire.ReplyHeader) error {
 	s.mu.Lock()
 	var err error
 	switch {
-	case n.setWatches == 0:
+	case len(n.restoring) == 0:
 		err = fmt.Errorf("%w: reply to setWatches that was not sent", ErrProtocol)
 	case h.Err != wire.OK:
 		err = fmt.Errorf("zk: the server refused to restore watches: %v", h.Err)
 	default:
-		s.answered(n, n.started)
+		s.answered(n, n.restoring[0])
+		n.restoring = n.restoring[1:]
+		<-n.slots
 		// lastZxid ignores this reply's zxid. After another reconnect it would hide changes from the watches in packets
 		// that were not answered.
 		if n.setWatches--; n.setWatches == 0 {

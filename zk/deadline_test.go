@@ -216,51 +216,6 @@ func TestSilentConnectionIsLeftForAnotherServerInTime(t *testing.T) {
 	})
 }
 
-func TestTimeoutIsRenegotiatedOnEveryConnect(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		timeouts := []int32{10000, 4000}
-		f := newFake(t, func(p *peer) {
-			p.connect()
-			p.grantAs(7, timeouts[min(p.nth, 1)])
-			p.loop(nil)
-		})
-		_, s := f.open(f.config())
-		after(s, f.cut)
-		waitState(s, zk.Connected)
-		if got := s.Timeout(); got != 4*time.Second {
-			t.Errorf("timeout %v, want 4s", got)
-		}
-		if left := time.Until(s.Deadline()); left != 3*time.Second {
-			t.Errorf("deadline in %v, want 3s", left)
-		}
-	})
-}
-
-func TestSessionThatIsGrantedLessEndsSooner(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t, func(p *peer) {
-			p.connect()
-			p.grantAs(7, []int32{10000, 2000}[min(p.nth, 1)])
-			if p.nth == 0 {
-				p.loop(nil)
-			}
-			for range p.in {
-			}
-		})
-		_, s := f.open(f.config())
-		after(s, f.cut)
-		waitState(s, zk.Connected)
-		f.refuse(errors.New("no route"))
-		deadline := s.Deadline()
-		wantCause(t, s, zk.ErrLost)
-		if late := time.Since(deadline); late != 0 {
-			t.Errorf("lost %v after the deadline", late)
-		}
-	})
-}
-
 func TestConnectionsThatDoNotLastDoNotEndTheSession(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

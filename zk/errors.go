@@ -14,9 +14,13 @@ import (
 var (
 	// ErrExpired: the server has ended the session.
 	ErrExpired = errors.New("zk: session expired at the server")
-	// ErrLost: the local deadline has passed without a reply. The server may keep the session a little longer. What
-	// the session owned may have ended before, with ErrUncertain.
-	ErrLost = errors.New("zk: session lost: no reply from a server within the session's deadline")
+	// ErrLost: the session has ended here, not at the servers. Its deadline has passed without a reply, or a server has
+	// resumed it with a shorter timeout than it was created with, so that it may end there sooner than this client
+	// counts on. The error then says which server. The client closes the session once its margin is over. What the
+	// session owned may have ended before, with ErrUncertain.
+	ErrLost = errors.New("zk: session lost")
+
+	errSilent = fmt.Errorf("%w: no reply from a server within the session's deadline", ErrLost)
 	// ErrClosed: the client was closed.
 	ErrClosed = errors.New("zk: client closed")
 	// ErrAuthFailed: a server refused the client's credentials, or requires some (the error then wraps

@@ -5,6 +5,7 @@ package zk
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,12 +25,12 @@ func newConn(s *Session, srv server, nc, raw net.Conn) *conn {
 	return &conn{
 		sess: s, server: srv,
 		nc: nc, prompt: prompt, raw: raw, br: bufio.NewReaderSize(prompt, readBuffer), direct: buffered(raw),
-		kicked: make(chan struct{}, 1), dead: make(chan struct{}),
+		kicked: make(chan struct{}, 1), dead: make(chan struct{}), slots: make(chan struct{}, maxRestoring),
 	}
 }
 
 // handshake opens or resumes the session on a new connection, and authenticates. It returns ErrExpired if the server
-// has ended the session.
+// has ended the session, and ErrLost if it counts with a shorter timeout than this client.
 func (c *Client) handshake(ctx context.Context, s *Session, n *conn) error {
 	if err := c.connectSession(s, n); err != nil {
 		return err
@@ -45,8 +46,8 @@ func (c *Client) handshake(ctx context.Context, s *Session, n *conn) error {
 func (c *Client) connectSession(s *Session, n *conn) error {
 	s.mu.Lock()
 	req := wire.ConnectRequest{
-		LastZxidSeen: s.lastZxid, Timeout: int32(c.cfg.Timeout.Milliseconds()), SessionID: s.id, Password: s.password,
-		HasReadOnly: true, ReadOnly: c.cfg.ReadOnly,
+		LastZxidSeen: s.lastZxid, Timeout: int32(cmp.Or(s.timeout, c.cfg.Timeout).Milliseconds()), SessionID: s.id,
+		Password: s.password, HasReadOnly: true, ReadOnly: c.cfg.ReadOnly,
 	}
 	s.mu.Unlock()
 	if req.Password == nil {
@@ -86,20 +87,36 @@ func (c *Client) connectSession(s *Session, n *conn) error {
 	case resp.Timeout <= 0 || resp.SessionID == 0:
 		return fmt.Errorf("%w: server refused a new session", ErrProtocol)
 	}
-	n.timeout, n.readOnly = time.Duration(resp.Timeout)*time.Millisecond, resp.ReadOnly
-	margin := n.timeout - c.window(n.timeout)
-	if margin > n.timeout/4 && (!c.cfg.NoCertificates || margin > n.timeout*3/4) {
-		return fmt.Errorf("zk: margin %v is too long for the session timeout that the server granted: %v",
-			c.cfg.Margin, n.timeout)
-	}
+	n.readOnly = resp.ReadOnly
+	return s.granted(n, &resp)
+}
+
+// granted accepts the timeout that a server grants to the session, or returns ErrLost.
+//
+// Each handshake negotiates the timeout anew, but the client counts with that of the creation as long as the session
+// lives. A longer one is worth nothing: servers store that of the creation, and a new leader starts its clock with it.
+// A server that grants a shorter one may have shortened the clock before, by a handshake whose reply never came, and
+// may do so again, by one that is still on its way. So the session is lost, unless it has ended already and is only
+// resumed to be closed. docs/partitions.md has the argument.
+func (s *Session) granted(n *conn, resp *wire.ConnectResponse) error {
+	c, timeout := s.client, time.Duration(resp.Timeout)*time.Millisecond
 	s.mu.Lock()
-	s.id, s.password = resp.SessionID, bytes.Clone(resp.Password)
-	if s.expiry == nil {
+	defer s.mu.Unlock()
+	switch {
+	case s.expiry != nil && s.cause == nil && timeout < s.timeout:
+		return fmt.Errorf("%w: %v grants a timeout of %v to a session that was created with %v",
+			ErrLost, n.server, timeout, s.timeout)
+	case s.expiry == nil:
+		margin := timeout - c.window(timeout)
+		if margin > timeout/4 && (!c.cfg.NoCertificates || margin > timeout*3/4) {
+			return fmt.Errorf("zk: margin %v is too long for the session timeout that the server granted: %v",
+				c.cfg.Margin, timeout)
+		}
 		n.fresh = !n.readOnly
-		s.timeout, s.heard = n.timeout, n.started
+		s.timeout, s.heard = timeout, n.started
 		s.expiry = time.AfterFunc(s.deadline().Sub(s.now()), s.checkDeadline)
 	}
-	s.mu.Unlock()
+	s.id, s.password, n.timeout = resp.SessionID, bytes.Clone(resp.Password), s.timeout
 	return nil
 }
 

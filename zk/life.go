@@ -16,6 +16,7 @@ import (
 const (
 	maxPingInterval = 10 * time.Second
 	firstBackoff    = 20 * time.Millisecond
+	minBackoff      = time.Millisecond // between connections that break early
 	maxBackoff      = 2 * time.Second
 	maxSpread       = 250 * time.Millisecond // over which the clients of a failed server connect to the others
 )
@@ -23,14 +24,21 @@ const (
 // keep opens the session and keeps it connected until it ends. Only this goroutine connects a session that lives.
 func (c *Client) keep(s *Session) {
 	var n *conn
-	var backoff time.Duration // grows with every connection that breaks early
+	wait := time.Duration(0)
+	if c.backoff > minBackoff { // the session before ended after more than one connection that broke early
+		wait = jitter(c.backoff)
+	}
 	for s.ctx.Err() == nil {
+		if wait > 0 && !sleep(s.ctx, s.bound(wait, 8)) {
+			break
+		}
 		var err error
 		if n, err = c.connect(s); err != nil {
 			s.end(err)
 			break
 		}
 		if !s.attach(n) {
+			c.rest(s, n)
 			break
 		}
 		c.connected(s, n)
@@ -48,21 +56,12 @@ func (c *Client) keep(s *Session) {
 		if hook := c.cfg.Hooks.Disconnected; hook != nil {
 			hook(n.server.String(), err)
 		}
+		wait = c.rest(s, n)
 		if s.ctx.Err() != nil {
 			break
 		}
 		c.tell(Suspended)
-		if s.now().Sub(n.started) > maxBackoff {
-			backoff = 0
-		}
-		wait := jitter(backoff)
-		if backoff == 0 && !s.owns() { // an owner must learn quickly whether its session lives
-			wait = rand.N(min(n.timeout/32, maxSpread))
-		}
-		if n = nil; wait > 0 && !sleep(s.ctx, s.bound(wait, 8)) {
-			break
-		}
-		backoff = min(max(2*backoff, time.Millisecond), maxBackoff)
+		n = nil
 	}
 	c.publish(nil)
 	c.tell(Ended)
@@ -81,6 +80,20 @@ func (c *Client) keep(s *Session) {
 		n.fail(cause)
 		n.wg.Wait()
 	}
+}
+
+// rest returns how long to wait after a connection has ended. The wait grows with every connection that breaks early,
+// also from session to session: a server that grants one and hangs up must not be asked for the next ones at once.
+func (c *Client) rest(s *Session, n *conn) time.Duration {
+	if s.now().Sub(n.started) > maxBackoff {
+		c.backoff = 0
+	}
+	wait := jitter(c.backoff)
+	if c.backoff == 0 && !s.owns() { // an owner must learn quickly whether its session lives
+		wait = rand.N(min(n.timeout/32, maxSpread))
+	}
+	c.backoff = min(max(2*c.backoff, minBackoff), maxBackoff)
+	return wait
 }
 
 func (c *Client) connected(s *Session, n *conn) {
@@ -157,6 +170,10 @@ func (c *Client) connect(s *Session) (*conn, error) {
 			return n, nil
 		case s.ctx.Err() != nil:
 			return nil, context.Cause(s.ctx)
+		case errors.Is(err, ErrLost):
+			c.log.Warn("the server grants less than the session's timeout, which ends the session",
+				"server", srv.String(), "session", s.hexID(), "err", err)
+			return nil, err
 		case errors.Is(err, ErrExpired), errors.Is(err, ErrAuthFailed):
 			return nil, err
 		}

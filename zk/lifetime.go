@@ -40,7 +40,7 @@ func (s *Session) check(o *Ownership) error {
 		<-s.ctx.Done() // another goroutine is ending the session
 		return cause
 	case over:
-		s.end(ErrLost)
+		s.end(errSilent)
 		<-s.ctx.Done() // another goroutine may be ending it
 		return context.Cause(s.ctx)
 	default:

@@ -20,8 +20,9 @@ type Owner interface {
 // that it is alive (see Certain). When it cannot, the ownership ends with ErrUncertain. Its methods may be called from
 // several goroutines at once.
 type Ownership struct {
-	sess  *Session
-	owner Owner
+	sess    *Session
+	owner   Owner
+	checked int // how many of the nodes have had their turn in this round of proofs; only oversee uses it
 
 	// Guarded by sess.mu.
 	lost           error

@@ -547,30 +547,6 @@ func TestOwnershipThatBeginsAfterTheSessionsEndIsNeverToldOfAnother(t *testing.T
 	})
 }
 
-func TestOwnershipEndsInTimeAtAServerThatGrantsLess(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t, func(p *peer) {
-			p.connect()
-			p.grantAs(7, int32(ownTimeout.Milliseconds())/int32(1+7*min(p.nth, 1)))
-			p.loop(func(r request) bool { return p.nth > 0 && (r.Op == wire.OpSync || r.Op == wire.OpMulti) })
-		})
-		cfg := f.config()
-		cfg.Timeout = ownTimeout
-		_, sess := f.open(cfg)
-		o := &owner{nodes: []string{"/own"}}
-		begin(t, sess, o)
-		after(sess, f.cut)
-		waitState(sess, zk.Connected)
-		certain := sess.Certain()
-		f.refuse(errors.New("no route")) // so that certainty counts from this connection
-		time.Sleep(ownTimeout / 2)
-		if !errors.Is(o.told(), zk.ErrUncertain) || !o.at.Equal(certain) {
-			t.Errorf("told %v at %v, want ErrUncertain at %v", o.told(), o.at, certain)
-		}
-	})
-}
-
 // Each attempt may take a part of the remaining certainty, so that the client reaches a server that answers in time.
 func TestSilentServersDoNotEndAnOwnershipWhileAnotherAnswers(t *testing.T) {
 	t.Parallel()

@@ -30,7 +30,7 @@ type Session struct {
 	changed   chan struct{} // closed at the next change of state
 	conn      *conn         // nil while suspended
 	server    server        // of conn, or of the last one
-	timeout   time.Duration // negotiated
+	timeout   time.Duration // granted at the session's creation
 	heard     time.Time     // when the last answered request was sent
 	verified  time.Time     // when the last request answered by a server that was not read-only was sent
 	expiry    *time.Timer   // calls checkDeadline
@@ -68,7 +68,8 @@ func (s *Session) ID() int64 {
 // Client returns the client that the session belongs to.
 func (s *Session) Client() *Client { return s.client }
 
-// Timeout returns the session timeout that the server granted at the last connect.
+// Timeout returns the session timeout, which the server granted when it created the session. It does not change: see
+// ErrLost.
 func (s *Session) Timeout() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +82,7 @@ func (s *Session) Timeout() time.Duration {
 func (s *Session) Context() context.Context { return s.ctx }
 
 // Deadline returns when the session ends with ErrLost unless a reply arrives first: the time at which the last answered
-// request was sent, plus the negotiated timeout, less the margin. Every reply moves it. It is exact on the monotonic
+// request was sent, plus the session's timeout, less the margin. Every reply moves it. It is exact on the monotonic
 // clock. A reply shows that some server is alive, not that the ensemble still knows the session: see Certain.
 func (s *Session) Deadline() time.Time {
 	s.mu.Lock()
@@ -188,7 +189,7 @@ func (s *Session) checkDeadline() {
 		return
 	}
 	s.mu.Unlock()
-	s.end(ErrLost)
+	s.end(errSilent)
 }
 
 // attach makes n the session's connection after its handshake, and returns false if the session has ended. Requests
@@ -199,11 +200,11 @@ func (s *Session) attach(n *conn) bool {
 	if s.cause != nil || !now.Before(s.deadline()) {
 		s.mu.Unlock()
 		n.start() // closeSession sends on it
-		s.end(ErrLost)
+		s.end(errSilent)
 		return false
 	}
 	s.checkCertainty(now)
-	s.timeout, s.heard = n.timeout, n.started
+	s.heard = n.started
 	s.certainty.connected(n.started, n.timeout, n.timeout-s.window(), n.fresh)
 	s.doubting = false // certainty may end before the running timer fires
 	s.watchCertainty(now)
@@ -211,7 +212,8 @@ func (s *Session) attach(n *conn) bool {
 		s.verified = n.started
 	}
 	n.lastSent, n.lastReply = now, now
-	n.prefix, n.setWatches = s.watches.restore(s.lastZxid)
+	n.restore = s.watches.restore(s.lastZxid)
+	n.setWatches = len(n.restore)
 	n.writing = true // the writer begins with the watches
 	s.conn, s.server = n, n.server
 	done := s.resumeAuth(n)

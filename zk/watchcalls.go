@@ -4,6 +4,7 @@ package zk
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
@@ -192,8 +193,16 @@ func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, Stat, *
 	return c.names, Stat(c.stat), c.watch, nil
 }
 
+// validateWatch returns an error for the path of a watch that could not be restored on another connection.
+func (s *Session) validateWatch(path string) error {
+	if size := len(s.client.cfg.root) + len(path); size > maxWatchPath {
+		return fmt.Errorf("%w: path of %d bytes is too long to be watched, limit %d", BadArguments, size, maxWatchPath)
+	}
+	return ValidatePath(path)
+}
+
 func (s *Session) callWatch(ctx context.Context, op wire.Op, path string, kind watchKind) (*call, error) {
-	if err := ValidatePath(path); err != nil {
+	if err := s.validateWatch(path); err != nil {
 		return nil, refuse(op, path, err)
 	}
 	c := s.newCall(op, path)
@@ -220,7 +229,7 @@ func (s *Session) WatchRecursive(ctx context.Context, path string) (*Watch, erro
 }
 
 func (s *Session) addWatch(ctx context.Context, path string, kind watchKind, mode int32) (*Watch, error) {
-	if err := ValidatePath(path); err != nil {
+	if err := s.validateWatch(path); err != nil {
 		return nil, refuse(wire.OpAddWatch, path, err)
 	}
 	c := s.newCall(wire.OpAddWatch, path)

@@ -8,8 +8,12 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// setWatchesSize is the approximate size of a packet of restored watches.
-const setWatchesSize = 128 << 10
+const (
+	setWatchesSize = 128 << 10 // of the paths in a packet of restored watches, unless it has one only
+	maxRestoring   = 2         // packets without a reply: each reply prolongs the session, however many follow
+	// maxWatchPath is the size of a path that can be restored: servers cut the connection at larger packets.
+	maxWatchPath = wire.DefaultMaxFrame - 64
+)
 
 // watchSet has a session's watches by their path at the server. The session's mutex guards it.
 //
@@ -155,9 +159,9 @@ func (ws *watchSet) reset() {
 	}
 }
 
-// restore returns the frames that set all watches on a new connection, relative to the last transaction that the
-// session saw, and their number. Without persistent watches they are of the form that servers before 3.6 support.
-func (ws *watchSet) restore(lastZxid int64) (frames []byte, packets int) {
+// restore returns the packets that set all watches on a new connection, relative to the last transaction that the
+// session saw. Without persistent watches they are of the form that servers before 3.6 support.
+func (ws *watchSet) restore(lastZxid int64) (packets [][]byte) {
 	two := false
 	ws.all(func(w *Watch) { two = two || w.kind == watchPersistent || w.kind == watchRecursive })
 	op := wire.OpSetWatches
@@ -167,8 +171,7 @@ func (ws *watchSet) restore(lastZxid int64) (frames []byte, packets int) {
 	req, size := wire.SetWatchesRequest{Two: two, RelativeZxid: lastZxid}, 0
 	lists := [watchKinds]*[]string{&req.Data, &req.Exist, &req.Child, &req.Persistent, &req.PersistentRecur}
 	send := func() {
-		frames = wire.AppendRequest(frames, wire.XidSetWatches, op, &req)
-		packets++
+		packets = append(packets, wire.AppendRequest(nil, wire.XidSetWatches, op, &req))
 		for _, list := range lists {
 			*list = (*list)[:0]
 		}
@@ -179,14 +182,16 @@ func (ws *watchSet) restore(lastZxid int64) (frames []byte, packets int) {
 			if len(set) == 0 {
 				continue
 			}
-			*lists[kind] = append(*lists[kind], path)
-			if size += len(path) + 4; size >= setWatchesSize {
+			need := len(path) + 4
+			if size > 0 && size+need > setWatchesSize {
 				send()
 			}
+			*lists[kind] = append(*lists[kind], path)
+			size += need
 		}
 	}
 	if size > 0 {
 		send()
 	}
-	return frames, packets
+	return packets
 }

@@ -78,10 +78,8 @@ func start(opts []Option, tempDir func() string, fail func(format string, args .
 			FourLetterWords:   []string{"*"},
 		},
 	}
-	for _, change := range o.config {
-		change(&s.config)
-	}
-	s.config.InMemory, s.config.Data, s.config.Listen, s.config.TLSListen = !o.durable, "", nil, nil
+	s.config.InMemory = !o.durable
+	s.configure(o)
 	if o.durable {
 		s.config.Data = tempDir()
 	}
@@ -158,12 +156,31 @@ func (s *Server) relaunch() {
 	s.running <- srv
 }
 
-// Restart calls Stop and Start.
-func (s *Server) Restart() {
+// Restart calls Stop and Start. The options SessionTimeouts, Tick and With change the server's configuration in
+// between; others are refused.
+func (s *Server) Restart(opts ...Option) {
+	o, err := newOptions(opts)
+	if err == nil && (o.net != nil || o.address != "" || o.durable || o.serverTLS != nil) {
+		err = errors.New("the options On, At, Durable and TLS are for Run and Start")
+	}
+	if err != nil {
+		s.fail("zktest: restart the server: %v", err)
+		return
+	}
 	if s.durable() {
 		s.Stop()
+		s.configure(o)
 		s.Start()
 	}
+}
+
+// configure changes the configuration of a server that is not running.
+func (s *Server) configure(o *options) {
+	memory, data := s.config.InMemory, s.config.Data
+	for _, change := range o.config {
+		change(&s.config)
+	}
+	s.config.InMemory, s.config.Data, s.config.Listen, s.config.TLSListen = memory, data, nil, nil
 }
 
 // Wipe stops the server and starts it empty, as after the loss of its disk. It refuses all earlier sessions.

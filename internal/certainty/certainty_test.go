@@ -17,12 +17,9 @@ func (m model) with(r rule) model {
 	return m
 }
 
-// clientRule is the client's rule with a gap.
-func (m model) clientRule(gap int8) rule { return ours(gap, m.timeout-m.margin-m.timeout/4) }
-
 func TestRuleHoldsInEveryInterleaving(t *testing.T) {
 	t.Parallel()
-	wantHolds(t, base.with(base.clientRule(base.interval)))
+	wantHolds(t, base.with(ours(base.interval)))
 }
 
 // A client that held nothing for a while is certain again after one write, if no PING is delayed by more than the gap
@@ -33,11 +30,11 @@ func TestRuleHoldsForAClientThatWasIdle(t *testing.T) {
 	idle.idle, idle.stuck, idle.inFlight = true, 1, 1
 	t.Run("PINGs within the gap", func(t *testing.T) {
 		t.Parallel()
-		wantHolds(t, idle.with(idle.clientRule(idle.interval+idle.stuck+1)))
+		wantHolds(t, idle.with(ours(idle.interval+idle.stuck+1)))
 	})
 	t.Run("PINGs beyond the gap", func(t *testing.T) {
 		t.Parallel()
-		wantFails(t, idle.with(idle.clientRule(idle.interval)))
+		wantFails(t, idle.with(ours(idle.interval)))
 	})
 }
 
@@ -70,11 +67,11 @@ func TestLatePingNeedsLongerGap(t *testing.T) {
 	late.late, late.inFlight = 1, 1
 	t.Run("gap of one interval", func(t *testing.T) {
 		t.Parallel()
-		wantFails(t, late.with(late.clientRule(late.interval)))
+		wantFails(t, late.with(ours(late.interval)))
 	})
 	t.Run("gap of one interval and the delay", func(t *testing.T) {
 		t.Parallel()
-		wantHolds(t, late.with(late.clientRule(late.interval+late.late)))
+		wantHolds(t, late.with(ours(late.interval+late.late)))
 	})
 }
 
@@ -97,7 +94,7 @@ func TestRuleHoldsInLargerModels(t *testing.T) {
 			if !large {
 				m.inFlight = 1
 			}
-			wantHolds(t, m.with(m.clientRule(m.interval+m.late)))
+			wantHolds(t, m.with(ours(m.interval+m.late)))
 		})
 	}
 }
@@ -114,7 +111,7 @@ func TestRelayNeedsNoMargin(t *testing.T) {
 // A rule that never credits anything would hold, too.
 func TestRuleRenewsCertainty(t *testing.T) {
 	t.Parallel()
-	m := base.with(base.clientRule(base.interval))
+	m := base.with(ours(base.interval))
 	for _, test := range []struct {
 		name  string
 		found func(from, to *state) bool
@@ -142,12 +139,12 @@ func wantHolds(t *testing.T, m model) {
 	}
 }
 
-func wantFails(t *testing.T, m model) {
+func wantFails(t *testing.T, m model) result {
 	t.Helper()
 	r := refute(t, m)
 	if r.trace == nil {
-		t.Errorf("got no history that refutes the rule, want one")
-		return
+		t.Fatal("got no history that refutes the rule, want one")
 	}
 	t.Logf("a shortest history that refutes the rule:\n%s", m.format(r))
+	return r
 }

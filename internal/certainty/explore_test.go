@@ -88,7 +88,7 @@ func (m *model) format(r result) string {
 	}
 	credit := now - int(r.last.client.credit)
 	fmt.Fprintf(&b, "%4d  the leader may expire the session; the client is certain until %d (credit %d)\n",
-		now, credit+int(m.timeout-m.margin), credit)
+		now, credit+int(m.life(r.last.client.timeout)), credit)
 	return b.String()
 }
 
@@ -97,6 +97,10 @@ func (e event) String() string {
 		none: "nothing", handshake: "the handshake", ping: "a ping", sync: "a sync", write: "a write",
 		leaderPing: "PING", report: "the report",
 	}[e.about]
+	grants := ""
+	if e.grant > 0 {
+		grants = fmt.Sprintf(", which grants %d", e.grant)
+	}
 	switch e.what {
 	case begin:
 		return fmt.Sprintf("the client creates its session through a follower; the leader's next PING is due in %d",
@@ -106,11 +110,11 @@ func (e event) String() string {
 	case send:
 		return "the client sends " + about
 	case dial:
-		return fmt.Sprintf("the client dials a follower; the leader's next PING is due in %d", e.due)
+		return fmt.Sprintf("the client dials a follower%s; the leader's next PING is due in %d", grants, e.due)
 	case dialLeader:
-		return "the client dials the leader"
+		return "the client dials the leader" + grants
 	case dialOld:
-		return "the client dials the old leader"
+		return "the client dials the old leader" + grants
 	case serve:
 		return "the server receives " + about
 	case lead:
@@ -130,6 +134,10 @@ func (e event) String() string {
 		return "the link from the leader to the follower dies"
 	case elect:
 		return "the quorum elects another leader"
+	case restart:
+		return "the server starts again"
+	case arrive:
+		return fmt.Sprintf("the leader receives a handshake of a connection that was dropped, and grants %d", e.grant)
 	default:
 		return "a unit of time passes"
 	}

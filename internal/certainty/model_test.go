@@ -24,19 +24,30 @@ import "slices"
 //     may be slow without limit, and may lose everything from some moment on. A follower that loses its leader closes
 //     the connections of its clients (Learner.shutdown, closeAllConnections), so a client's connection never outlives
 //     the link behind it.
+//   - A handshake negotiates the timeout anew, within the limits of the server that receives it
+//     (ZooKeeperServer.processConnectRequest). The leader's clock then starts with the new timeout, also if it had more
+//     time left, and whether or not the answer reaches the client. From then on the requests of that connection start
+//     the clock with that timeout (LearnerSessionTracker, ExpiryQueue.update). A handshake on a connection that the
+//     client has dropped may arrive at any later time.
+//   - What is stored with the session is the timeout that it was created with. A new leader, and a server that starts
+//     again, start every clock with that one.
 //   - A write is answered only if a quorum follows the leader (ProposalRequestProcessor, Leader.processAck). The leader
 //     answers a sync without asking anyone (Leader.processSync).
 //   - At any time the quorum may leave the leader and elect another one, which starts every session's clock anew
 //     (Leader.lead, ZooKeeperServer.startup). The old leader keeps the followers on its side of the partition. For an
 //     unlimited time it answers pings, syncs and handshakes. It commits nothing.
+//   - The embedded server is one server, so every client is connected to the leader. It stores the timeout with which
+//     it counts. At a handshake it keeps the larger one of the old and the new until the client, which knows the new
+//     one by then, has sent something after the answer. A model with single and without keeps is a server that does
+//     not.
 //   - The leader of the quorum expires a session when its clock runs out (SessionTrackerImpl.run). ExpiryQueue rounds
 //     that moment up; the model does not, which is the worst case.
 //
-// The model leaves out what can only help the client: the time between one leader and the next; requests still on their
-// way on a connection that the client has dropped (they may restart the clock once more); the time that the quorum
-// needs for a write (a write that travels slowly to the leader has the same effect); and followers whose touch table or
-// link holds something when the client connects. A follower's answer to a ping may overtake answers to earlier
-// requests, which ZooKeeper allows only on some paths.
+// The model leaves out what can only help the client: the time between one leader and the next; requests, other than
+// handshakes, still on their way on a connection that the client has dropped (they may restart the clock once more);
+// the time that the quorum needs for a write (a write that travels slowly to the leader has the same effect); and
+// followers whose touch table or link holds something when the client connects. A follower's answer to a ping may
+// overtake answers to earlier requests, which ZooKeeper allows only on some paths.
 //
 // The model knows no lost touches. In ZooKeeper a touch can get lost if the follower takes its snapshot of the touch
 // table between the two steps of touchTable.get().put(...). The window is a few instructions wide.
@@ -127,6 +138,8 @@ const (
 type state struct {
 	client    client
 	clock     int8 // units until the leader of the quorum expires the session
+	stored    int8 // the timeout with which a leader starts the clock
+	late      int8 // the smallest timeout that a handshake under way may be granted; 0 if that is the largest of all
 	oldLeader bool // there is a leader that the quorum has left
 	link      link
 }
@@ -135,6 +148,7 @@ type state struct {
 type link struct {
 	to       peer
 	open     bool // the handshake is answered
+	granted  int8 // the timeout that the handshake is granted
 	old      bool // the quorum has left the leader at its end
 	touched  bool // the follower's touch table has the session
 	upLost   bool // nothing more reaches the leader from the follower

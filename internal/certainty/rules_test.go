@@ -11,15 +11,16 @@ const maxGap = 5
 
 // A client is what the client remembers. Each rule uses only some of it.
 type client struct {
-	credit age // the client is certain for the timeout, less the margin, from here on
-	base   age // when the current connection's handshake was sent
+	timeout int8 // with which the client counts
+	credit  age  // the client is certain for the timeout, less the margin, from here on
+	base    age  // when the current connection's handshake was sent
 	// What an answered write will prove to have reached the leader, whenever it is sent from now on.
 	relay  age
 	recent [maxGap + 1]age // when the newest known request was sent: known now, known one unit ago, two units ago, ...
 }
 
-func newClient(credit age) client {
-	c := client{credit: credit, base: credit, relay: credit}
+func newClient(timeout int8, credit age) client {
+	c := client{timeout: timeout, credit: credit, base: credit, relay: credit}
 	for i := range c.recent {
 		c.recent[i] = credit
 	}
@@ -27,7 +28,7 @@ func newClient(credit age) client {
 }
 
 // redial forgets what is valid for one connection only.
-func (c *client) redial() { *c = newClient(c.credit) }
+func (c *client) redial() { *c = newClient(c.timeout, c.credit) }
 
 // prove credits a request: the clock of the leader of the quorum was started no earlier than it was sent.
 func (c *client) prove(sent age) { c.credit = min(c.credit, sent) }
@@ -105,9 +106,9 @@ func answeredBeforeRelay(gap int8) rule {
 }
 
 // ours is the rule that the client of package zk follows: answeredBeforeRelay, and beside it a shorter certainty from a
-// write w alone. The newest request that was answered a gap before w was sent counts, but no further than the age short
-// of a credit says, which is that of one that ends a quarter of the timeout after w was sent. It lets a client begin to
-// hold a lock with the write that takes it, without a y before.
+// write w alone. The newest request that was answered a gap before w was sent counts, but no further than a credit that
+// ends a quarter of the timeout after w was sent. It lets a client begin to hold a lock with the write that takes it,
+// without a y before.
 //
 // While the client is certain, this adds no risk: it was certain when it sent w, so the leader's clock has the margin
 // left at least, and the margin is a quarter of the timeout. It needs the relay before it can go on from there.
@@ -115,13 +116,13 @@ func answeredBeforeRelay(gap int8) rule {
 // A client that was not certain when it sent w, because it held nothing and wrote nothing, needs one more assumption:
 // that a PING reaches the follower within a gap of the one before, or not at all. Then the follower has reported r
 // before it forwards w. See model.idle.
-func ours(gap, short int8) rule {
+func ours(gap int8) rule {
 	r := answeredBeforeRelay(gap)
 	send := r.send
 	r.send = func(c *client, m *message) {
 		send(c, m)
 		if m.kind == write {
-			m.proof = min(m.proof, max(c.recent[gap], short))
+			m.proof = min(m.proof, max(c.recent[gap], c.timeout/2)) // the margin is a quarter
 		}
 	}
 	return r

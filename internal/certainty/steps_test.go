@@ -2,18 +2,29 @@ package certainty_test
 
 // The steps that can follow a state.
 
+import (
+	"cmp"
+	"slices"
+)
+
 // A model is a rule and the parameters for which it is checked.
 type model struct {
 	rule
 
 	timeout  int8
-	interval int8 // between two PINGs of the leader
-	late     int8 // how late a PING may be
-	margin   int8 // how much sooner than the timeout the client's certainty ends
-	inFlight int  // limit of unanswered requests
-	idle     bool // a client that is not certain continues, and may become certain later; otherwise it gives up
-	stuck    int8 // of an idle client: how long the leader's messages may be in transit before the link dies
-	slow     bool // answers may be slow to reach the client; otherwise only messages between servers are slow
+	interval int8   // between two PINGs of the leader
+	late     int8   // how late a PING may be
+	margin   int8   // how much sooner than the timeout the client's certainty ends
+	inFlight int    // limit of unanswered requests
+	idle     bool   // a client that is not certain continues, and may become certain later; otherwise it gives up
+	stuck    int8   // of an idle client: how long the leader's messages may be in transit before the link dies
+	created  int8   // the timeout that the session is created with; timeout if zero
+	grants   []int8 // the timeouts that servers grant at later handshakes; timeout if nil
+	terms    terms  // how the client follows them
+	wary     bool   // the client believes in nothing while a handshake has no answer
+	single   bool   // there is one server only
+	keeps    bool   // which keeps the larger timeout until its client has sent something
+	slow     bool   // answers may be slow to reach the client; otherwise only messages between servers are slow
 }
 
 // An event is one step of a history.
@@ -21,6 +32,7 @@ type event struct {
 	what  action
 	about kind
 	due   int8 // units until the leader's next PING to the follower
+	grant int8 // the timeout that the handshake is granted; 0 if there is only one
 }
 
 type action uint8
@@ -41,24 +53,35 @@ const (
 	loseUp
 	loseDown
 	elect
+	restart
+	arrive // a handshake whose connection the client has dropped
 )
 
 // begin yields the states after the creation of the session. The leader starts the session's clock when the client
 // sends its request, which is the worst case.
 func (m *model) begin(yield func(event, state)) {
-	s := state{client: newClient(0), clock: m.timeout}
-	s.link = link{to: leader, open: true}
+	created := cmp.Or(m.created, m.timeout)
+	s := state{client: newClient(created, 0), clock: created, stored: created}
+	s.link = link{to: leader, open: true, granted: created}
 	yield(event{what: beginLeader}, s)
+	if m.single {
+		return
+	}
 	for due := int8(1); due <= m.interval; due++ {
-		s.link = link{to: follower, open: true, nextPing: due}
+		s.link = link{to: follower, open: true, granted: created, nextPing: due}
 		yield(event{what: begin, due: due}, s)
 	}
 }
 
-// certain reports whether the client is certain of its session.
-func (m *model) certain(s *state) bool { return s.client.credit < m.timeout-m.margin }
+// life returns for how long a credit makes the client certain.
+func (m *model) life(timeout int8) int8 { return timeout - timeout*m.margin/m.timeout }
 
-func (m *model) unsafe(s *state) bool { return s.clock <= 0 && m.certain(s) }
+// certain reports whether the client is certain of its session.
+func (m *model) certain(s *state) bool { return s.client.credit < m.life(s.client.timeout) }
+
+func (m *model) unsafe(s *state) bool {
+	return s.clock <= 0 && m.certain(s) && (s.link.open || !m.wary)
+}
 
 // steps yields everything that can happen next.
 func (m *model) steps(s state, yield func(event, state)) {
@@ -106,7 +129,7 @@ func (s *state) forget() {
 func (m *model) pass(s state, emit func(event, state)) {
 	s.clock--
 	s.client.pass()
-	s.client.credit = min(s.client.credit, m.timeout)
+	s.client.credit = min(s.client.credit, s.client.timeout)
 	l := &s.link
 	if m.idle && l.down[0].kind != none {
 		if l.stuck++; l.stuck > m.stuck {
@@ -160,18 +183,38 @@ func (m *model) dial(s state, emit func(event, state)) {
 	s.client.redial()
 	r := m.request(&s, handshake)
 	r.sent = 0
-	s.link = link{to: leader}
+	if m.grants == nil {
+		m.dialTo(s, r, m.timeout, event{}, emit)
+	}
+	for _, timeout := range m.grants {
+		s := s
+		if timeout < max(slices.Max(m.grants), m.created) {
+			s.late = min(cmp.Or(s.late, timeout), timeout)
+		}
+		m.dialTo(s, r, timeout, event{grant: timeout}, emit)
+	}
+}
+
+func (m *model) dialTo(s state, r message, timeout int8, e event, emit func(event, state)) {
+	yield := func(what action) {
+		e.what = what
+		emit(e, s)
+	}
+	s.link = link{to: leader, granted: timeout}
 	push(s.link.out[:], r)
-	emit(event{what: dialLeader}, s)
+	yield(dialLeader)
+	if m.single {
+		return
+	}
 	if s.oldLeader {
 		s.link.old = true
-		emit(event{what: dialOld}, s)
+		yield(dialOld)
 		s.link.old = false
 	}
 	s.link.to = follower
-	for due := int8(1); due <= m.interval; due++ {
-		s.link.nextPing = due
-		emit(event{what: dial, due: due}, s)
+	for e.due = 1; e.due <= m.interval; e.due++ {
+		s.link.nextPing = e.due
+		yield(dial)
 	}
 }
 
@@ -213,10 +256,21 @@ func (m *model) atFollower(s *state, r message) {
 	}
 }
 
+// touch starts the session's clock at the leader of the quorum, for a request of a connection with the given timeout.
+func (m *model) touch(s *state, timeout int8, k kind) {
+	if m.single {
+		if k == handshake && m.keeps {
+			timeout = max(timeout, s.stored)
+		}
+		s.stored = timeout
+	}
+	s.clock = timeout
+}
+
 // atLeader is what a leader does with a request of its own client.
 func (m *model) atLeader(s *state, r message) {
 	if !s.link.old {
-		s.clock = m.timeout
+		m.touch(s, s.link.granted, r.kind)
 	}
 	if !s.link.old || r.kind != write {
 		m.answerTo(s, r)
@@ -227,7 +281,7 @@ func (m *model) atLeader(s *state, r message) {
 func (m *model) fromFollower(s *state, r message) {
 	l := &s.link
 	if !l.old && (r.kind == report || r.kind == handshake) {
-		s.clock = m.timeout
+		m.touch(s, l.granted, r.kind)
 	}
 	if r.kind != report && !l.downLost && (!l.old || r.kind != write) {
 		push(l.down[:], r)
@@ -260,6 +314,9 @@ func (m *model) answerTo(s *state, r message) {
 func (m *model) atClient(s *state, r message) {
 	if r.kind == handshake {
 		s.link.open = true
+		if timeout := s.link.granted; timeout != s.client.timeout && !m.granted(&s.client, timeout, r.sent) {
+			return
+		}
 	}
 	m.answer(&s.client, r)
 }
@@ -267,6 +324,12 @@ func (m *model) atClient(s *state, r message) {
 // fail yields the failures that can happen. An election that moves the client's follower to the new leader is one that
 // the client follows by dialing. An election while the client is on an old leader would only restart the clock.
 func (m *model) fail(s state, emit func(event, state)) {
+	m.arrive(s, emit)
+	if m.single {
+		s.link, s.clock = link{}, s.stored
+		emit(event{what: restart}, s)
+		return
+	}
 	if s.link.to == nothing || s.link.old {
 		return
 	}
@@ -282,6 +345,22 @@ func (m *model) fail(s state, emit func(event, state)) {
 		clear(s.link.down[:])
 		emit(event{what: loseDown}, s)
 	}
-	s.clock, s.oldLeader, s.link.old = m.timeout, true, true
+	s.clock, s.oldLeader, s.link.old = s.stored, true, true
 	emit(event{what: elect}, s)
+}
+
+// arrive yields the arrival of a handshake whose connection the client has dropped. One that leaves the session more
+// time than it has does no harm. A single server closes the session's other connection then.
+func (m *model) arrive(s state, emit func(event, state)) {
+	if s.late == 0 {
+		return
+	}
+	before := s.clock
+	m.touch(&s, s.late, handshake)
+	if m.single {
+		s.link = link{}
+	}
+	if s.clock < before || m.single {
+		emit(event{what: arrive, grant: s.late}, s)
+	}
 }

@@ -70,6 +70,14 @@ func (c *Cluster) Restart(i int) {
 	}
 }
 
+// Configure adds keys to the zoo.cfg of server i, where the last value of a key counts, for its next start.
+func (c *Cluster) Configure(i int, keys map[string]string) {
+	c.t.Helper()
+	if err := c.members[i].configure(keys); err != nil {
+		c.t.Fatalf("peer: configure server %d: %v", i, err)
+	}
+}
+
 // Pause stops server i with SIGSTOP: its connections stay open, and it does not answer.
 func (c *Cluster) Pause(i int) {
 	c.t.Helper()

@@ -5,6 +5,7 @@ package peer
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -123,6 +124,19 @@ func javaArgs(opts Options, config string) []string {
 		args = append(args, "-D"+k+"="+properties[k])
 	}
 	return append(args, "-cp", zookeeperConf+":"+zookeeperJar, mainClass, config)
+}
+
+// configure adds keys to the configuration of a ZooKeeper server.
+func (m *member) configure(keys map[string]string) error {
+	f, err := os.OpenFile(filepath.Join(m.dir, "zoo.cfg"), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	for k, v := range keys {
+		_, werr := fmt.Fprintf(f, "%s=%s\n", k, v)
+		err = errors.Join(err, werr)
+	}
+	return errors.Join(err, f.Close())
 }
 
 // start starts the server's process and does not wait until it serves.

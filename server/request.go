@@ -31,6 +31,8 @@ func (o *owner) request(it *item) {
 		o.write(it)
 	case it.code != wire.OK:
 		o.answer(it, it.code, nil, false)
+	case it.op == wire.OpGetAllChildren:
+		o.countBelow(it)
 	case tree.IsRead(it.op):
 		o.read(it)
 	case it.op == wire.OpAuth:
@@ -82,6 +84,25 @@ func (o *owner) read(it *item) {
 	o.reply(it, o.shown(hold), code, body, hold, false)
 }
 
+// countBelow serves a part of a request that counts nodes, and answers it after the last part.
+func (o *owner) countBelow(it *item) {
+	c := it.conn
+	var body wire.Record
+	code := wire.OK
+	if it.walk == nil {
+		it.walk, code = o.tree.Walk(&c.caller, it.req)
+	}
+	if code == wire.OK {
+		if !it.walk.Step(visitsAtOnce) {
+			it.more = true
+			return
+		}
+		body = it.walk.Answer()
+	}
+	hold := o.holdReply(c) || o.pending()
+	o.reply(it, o.shown(hold), code, body, hold, false)
+}
+
 // atLimit counts a read that a limit has refused. If setWatches was refused it ends the connection and reports true:
 // clients do not ask for those watches again, and would miss their events.
 func (o *owner) atLimit(it *item, code wire.Code) (ended bool) {
@@ -108,6 +129,9 @@ func (o *owner) write(it *item) {
 		return
 	}
 	r := o.tree.Write(zxid, time.Now().UnixMilli(), &it.conn.caller, it.op, it.req)
+	if r.Code == wire.MarshallingError && o.tree.TakeLimit() == tree.ListLimit {
+		o.hit(limitStored, it.conn.remote)
+	}
 	o.record(&r)
 	o.answerWrite(it, zxid, r.Code, r.Body, false)
 }

@@ -3,6 +3,7 @@ package server
 // Sessions, their passwords and their expiry.
 
 import (
+	"container/list"
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -16,13 +17,43 @@ import (
 // session is the owner's part of a session. The tree has the same session under its id.
 type session struct {
 	id           int64
-	timeout      atomic.Int64 // nanoseconds, as last negotiated
-	heard        atomic.Int64 // when the last frame came, on the server's clock
-	unread       atomic.Int32 // its connections whose readers wait for the disk
-	timeoutBatch uint64       // the last batch that changed its timeout
-	opener       string       // the address that opened it, "" if that was before a restart
-	conn         *conn        // nil while the client is disconnected
-	bucket       int64        // in expiry
+	timeout      atomic.Int64  // nanoseconds, as last negotiated
+	heard        atomic.Int64  // when the last frame came, on the server's clock
+	unread       atomic.Int32  // its connections whose readers wait for the disk
+	timeoutBatch uint64        // the last batch that changed its timeout
+	opener       string        // the address that opened it, as addressKey, "" if that was before a restart
+	stranger     *list.Element // in the owner's list unknown, nil if it is not there
+	conn         *conn         // nil while the client is disconnected
+	bucket       int64         // in expiry
+}
+
+// meet puts a new session into the list of those in which nobody has logged in. They may have half of all sessions: one
+// more ends the oldest. Others could otherwise not even log in.
+func (o *owner) meet(s *session) { s.stranger = o.unknown.PushBack(s) }
+
+// makeSessionRoom ends sessions in which nobody has logged in until there may be one more.
+func (o *owner) makeSessionRoom() {
+	for o.unknown.Len() > 0 && full(o.unknown.Len(), half(o.cfg.Limits.Sessions)) {
+		o.endSession(o.unknown.Front().Value.(*session))
+	}
+}
+
+// forget removes a session from that list.
+func (o *owner) forget(s *session) {
+	if s.stranger != nil {
+		o.unknown.Remove(s.stranger)
+		s.stranger = nil
+	}
+}
+
+// known notes that the client of a connection has logged in, as Config.RequireSASL demands. Until then it has only the
+// time for a handshake.
+func (o *owner) known(c *conn) {
+	o.Server.loggedIn(c)
+	if s := c.sess.Load(); s != nil {
+		o.forget(s)
+	}
+	_ = c.nc.SetReadDeadline(time.Time{})
 }
 
 // touch notes that the client was alive at a time of the server's clock. Any goroutine may call it.

@@ -6,6 +6,7 @@ import (
 	"container/list"
 	"math"
 	"net/netip"
+	"time"
 )
 
 // filesAside is how many files a process with a server has besides connections: the store's tables and logs, listeners,
@@ -171,6 +172,35 @@ func (s *Server) loggedIn(c *conn) {
 	if c.listed == &s.strangers {
 		c.leaveList()
 	}
+}
+
+// meet puts a new session into the list of those in which nobody has logged in. They may have half of all sessions: one
+// more ends the oldest. Others could otherwise not even log in.
+func (o *owner) meet(s *session) { s.stranger = o.unknown.PushBack(s) }
+
+// makeSessionRoom ends sessions in which nobody has logged in until there may be one more.
+func (o *owner) makeSessionRoom() {
+	for o.unknown.Len() > 0 && full(o.unknown.Len(), half(o.cfg.Limits.Sessions)) {
+		o.endSession(o.unknown.Front().Value.(*session))
+	}
+}
+
+// forget removes a session from that list.
+func (o *owner) forget(s *session) {
+	if s.stranger != nil {
+		o.unknown.Remove(s.stranger)
+		s.stranger = nil
+	}
+}
+
+// known notes that the client of a connection has logged in, as Config.RequireSASL demands. Until then it has only the
+// time for a handshake.
+func (o *owner) known(c *conn) {
+	o.Server.loggedIn(c)
+	if s := c.sess.Load(); s != nil {
+		o.forget(s)
+	}
+	_ = c.nc.SetReadDeadline(time.Time{})
 }
 
 // admitAdmin reports whether a connection for HTTP commands may be open, and counts it.

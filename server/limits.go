@@ -159,7 +159,7 @@ func half(limit int) int {
 }
 
 // maxEvents is how many events one write may cause.
-const maxEvents = 200_000
+const maxEvents = 100_000
 
 // maxLists returns how many bytes of access lists one multi may store without containing them.
 func (c *Config) maxLists() int { return max(4<<20, 4*c.MaxFrame) }

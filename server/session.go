@@ -27,35 +27,6 @@ type session struct {
 	bucket       int64         // in expiry
 }
 
-// meet puts a new session into the list of those in which nobody has logged in. They may have half of all sessions: one
-// more ends the oldest. Others could otherwise not even log in.
-func (o *owner) meet(s *session) { s.stranger = o.unknown.PushBack(s) }
-
-// makeSessionRoom ends sessions in which nobody has logged in until there may be one more.
-func (o *owner) makeSessionRoom() {
-	for o.unknown.Len() > 0 && full(o.unknown.Len(), half(o.cfg.Limits.Sessions)) {
-		o.endSession(o.unknown.Front().Value.(*session))
-	}
-}
-
-// forget removes a session from that list.
-func (o *owner) forget(s *session) {
-	if s.stranger != nil {
-		o.unknown.Remove(s.stranger)
-		s.stranger = nil
-	}
-}
-
-// known notes that the client of a connection has logged in, as Config.RequireSASL demands. Until then it has only the
-// time for a handshake.
-func (o *owner) known(c *conn) {
-	o.Server.loggedIn(c)
-	if s := c.sess.Load(); s != nil {
-		o.forget(s)
-	}
-	_ = c.nc.SetReadDeadline(time.Time{})
-}
-
 // touch notes that the client was alive at a time of the server's clock. Any goroutine may call it.
 func (s *session) touch(now time.Duration) { s.heard.Store(int64(now)) }
 

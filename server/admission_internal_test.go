@@ -102,8 +102,9 @@ func TestPeerThatDoesNotLogInIsDisconnectedThoughItPings(t *testing.T) {
 			bob.ping(t)
 			time.Sleep(time.Second)
 		}
-		if took := time.Since(begin); took < s.cfg.HandshakeTimeout-time.Second || took > s.cfg.HandshakeTimeout+time.Second {
-			t.Errorf("got the end after %v, want %v", took, s.cfg.HandshakeTimeout)
+		limit := s.cfg.HandshakeTimeout
+		if took := time.Since(begin); took < limit-time.Second || took > limit+time.Second {
+			t.Errorf("got the end after %v, want %v", took, limit)
 		}
 		bob.ping(t)
 		back := l.dial(t) // a session in which somebody has logged in needs a login on each connection
@@ -175,8 +176,8 @@ func TestSessionsWithoutLoginLeaveRoomForThoseWith(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = s.do(func(o *owner) {
-				if len(o.sessions) > 8 || o.unknown.Len() > 4 {
-					t.Errorf("got %d sessions, %d without a login, want at most 8 and 4", len(o.sessions), o.unknown.Len())
+				if all, unknown := len(o.sessions), o.unknown.Len(); all > 8 || unknown > 4 {
+					t.Errorf("got %d sessions, %d without a login, want at most 8 and 4", all, unknown)
 				}
 			})
 			c.ping(t)

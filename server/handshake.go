@@ -190,16 +190,5 @@ func (o *owner) removeSession(s *session) {
 	}
 }
 
-// endSession ends a session for the server's own reasons, such as expiry. It closes the connection without a reply; a
-// client that reconnects learns that the session has expired.
-func (o *owner) endSession(s *session) {
-	if s.conn != nil {
-		o.detach(s.conn)
-	}
-	r := o.tree.CloseSession(o.nextZxid(), time.Now().UnixMilli(), s.id)
-	o.removeSession(s)
-	o.record(&r)
-}
-
 // sessionName formats a session's id as ZooKeeper does.
 func sessionName(id int64) string { return "0x" + strconv.FormatUint(uint64(id), 16) }

@@ -42,6 +42,8 @@ type owner struct {
 	recycled   []*batch         // scratch of recycle
 	cost       int              // bytes of requests and replies so far
 	unwatching []tree.WatcherID // closed connections with watches left to remove
+	expired    []*session       // left to end
+	endings    []ending         // ended sessions with nodes left to delete
 
 	large      []*conn   // connections whose next request is large and waits for its turn
 	largeBatch uint64    // the last batch with a large write
@@ -76,7 +78,7 @@ func (o *owner) run() {
 	defer o.turn.Unlock()
 	for {
 		timer.Reset(o.nextDue())
-		more := o.mayServeLarge() || len(o.unwatching) > 0 || o.tree.MustTend()
+		more := o.mayServeLarge() || len(o.unwatching) > 0 || o.tree.MustTend() || o.mayEnd()
 		o.turn.Unlock()
 		if more { // serve small requests first, if any have come by now
 			signal(o.queue.wake)
@@ -101,6 +103,7 @@ func (o *owner) run() {
 		}
 		o.serveLarge()
 		o.removeWatches()
+		o.endSessions()
 		o.tend()
 		o.recycle()
 		if o.open != nil && o.inFlight.room() {
@@ -174,7 +177,7 @@ func (o *owner) nextDue() time.Duration {
 	if len(o.expiry.buckets) > 0 && o.clock.running() {
 		wait = o.expiry.wait(o.clock.now())
 	}
-	if len(o.large) > 0 && !o.largeNext.IsZero() {
+	if len(o.large)+len(o.endings) > 0 && !o.largeNext.IsZero() {
 		wait = min(wait, time.Until(o.largeNext))
 	}
 	return max(time.Nanosecond, min(wait, o.idle.wait(o), o.reaper.wait()))
@@ -183,10 +186,7 @@ func (o *owner) nextDue() time.Duration {
 // runDue does what has become due: expiry, collection, stopping when idle.
 func (o *owner) runDue() {
 	if len(o.expiry.buckets) > 0 {
-		for _, s := range o.expiry.expired(o.clock.now()) {
-			o.cfg.Logger.Info("server: session expired", "session", sessionName(s.id))
-			o.endSession(s)
-		}
+		o.expired = append(o.expired, o.expiry.expired(o.clock.now())...)
 	}
 	o.reaper.run(o)
 	o.idle.run(o)

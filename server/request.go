@@ -136,17 +136,6 @@ func (o *owner) write(it *item) {
 	o.answerWrite(it, zxid, r.Code, r.Body, false)
 }
 
-// closeSession ends the client's session. The reply is the connection's last frame.
-func (o *owner) closeSession(it *item) {
-	s := it.conn.sess.Load()
-	zxid := o.nextZxid()
-	r := o.tree.CloseSession(zxid, time.Now().UnixMilli(), s.id)
-	o.removeSession(s)
-	o.record(&r)
-	o.answerWrite(it, zxid, r.Code, nil, true)
-	o.end(it.conn)
-}
-
 // end stops serving c after its last reply: it drops further requests and removes the watches.
 func (o *owner) end(c *conn) {
 	c.state = connClosing

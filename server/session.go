@@ -97,6 +97,12 @@ func (e *expiry) put(s *session, bucket int64) {
 	b[s] = struct{}{}
 }
 
+// has reports whether s is in its bucket.
+func (e *expiry) has(s *session) bool {
+	_, ok := e.buckets[s.bucket][s]
+	return ok
+}
+
 func (e *expiry) remove(s *session) {
 	b := e.buckets[s.bucket]
 	delete(b, s)

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/wire"
@@ -99,7 +100,7 @@ func TestListsThatAreNotReadAreBounded(t *testing.T) {
 			text, _ := io.ReadAll(w.nc)
 			return string(text)
 		}
-		time.Sleep(time.Second)
+		synctest.Wait()
 		if got, want := ask(), "wchc is not executed: "+busyText+".\n"; got != want {
 			t.Errorf("one more list: got %q, want %q", got, want)
 		}

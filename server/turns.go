@@ -139,11 +139,16 @@ func (o *owner) mayServeLarge() bool {
 		return false
 	case !o.large[0].writesNext():
 		return true
-	case o.open != nil && o.open.large > 0:
-		return o.open.large < largeShare
-	default:
-		return o.largeBatch <= o.durable.seq.Load() && !time.Now().Before(o.largeNext)
 	}
+	return o.mayWriteLarge()
+}
+
+// mayWriteLarge reports whether a commit may have a large write now.
+func (o *owner) mayWriteLarge() bool {
+	if o.open != nil && o.open.large > 0 {
+		return o.open.large < largeShare
+	}
+	return o.largeBatch <= o.durable.seq.Load() && !time.Now().Before(o.largeNext)
 }
 
 // unwatch removes the watches of a closed connection, which gets no events any more. If there are many, it removes the

@@ -96,7 +96,7 @@ func (t *Tree) Check() error {
 			}
 		case ephemeral:
 			ephemerals++
-			s := t.sessions[n.owner]
+			s := t.owner(n)
 			if s == nil || s.nodes[n.at[inSession]] != n {
 				return fmt.Errorf("node %q is not in its session's set", path)
 			}

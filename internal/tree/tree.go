@@ -65,13 +65,14 @@ type Tree struct {
 	peak         int              // the most nodes since the map was made, which never shrinks by itself
 	size         int64            // bytes in paths and data
 	sessions     map[int64]*session
-	collectables nodeSet         // containers and TTL nodes
-	ephemerals   int             // nodes of sessions
-	quotas                       // see quota.go
-	lists        map[string]*acl // access lists by their encoding, so that equal ones share memory
-	listed       int             // bytes of their encodings
-	key          []byte          // scratch, to look up lists
-	open         *acl            // the value of openList
+	ending       map[int64]*session // have ended, but for some of their nodes
+	collectables nodeSet            // containers and TTL nodes
+	ephemerals   int                // nodes of sessions
+	quotas                          // see quota.go
+	lists        map[string]*acl    // access lists by their encoding, so that equal ones share memory
+	listed       int                // bytes of their encodings
+	key          []byte             // scratch, to look up lists
+	open         *acl               // the value of openList
 	tables       [2]table
 	watchers     map[WatcherID]*watcher
 	deep         map[string]*deep // the recursive watches of each path
@@ -87,6 +88,7 @@ func New(cfg Config) *Tree {
 	t := &Tree{
 		cfg:      cfg,
 		nodes:    map[string]*node{},
+		ending:   map[int64]*session{},
 		sessions: map[int64]*session{},
 		quotas:   newQuotas(),
 		lists:    map[string]*acl{},
@@ -182,12 +184,15 @@ func (t *Tree) register(n *node) {
 	t.registerQuota(n)
 }
 
-// owner returns the session of an ephemeral node, nil if n is not ephemeral or the session is gone.
+// owner returns the session of an ephemeral node, nil if n is not ephemeral or the session and all its nodes are gone.
 func (t *Tree) owner(n *node) *session {
 	if n.kind != ephemeral {
 		return nil
 	}
-	return t.sessions[n.owner]
+	if s := t.sessions[n.owner]; s != nil {
+		return s
+	}
+	return t.ending[n.owner]
 }
 
 // shrink gives memory back after most of very many nodes are gone.

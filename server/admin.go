@@ -195,7 +195,8 @@ type jsonSurvey struct {
 	more bool // there is an entry before the next one
 }
 
-func (j *jsonSurvey) comma() {
+// next begins an item or an entry.
+func (j *jsonSurvey) next() {
 	if j.more {
 		fmt.Fprint(j, ",")
 	}
@@ -203,9 +204,7 @@ func (j *jsonSurvey) comma() {
 	j.more = true
 }
 
-// item writes an item of a list.
-func (j *jsonSurvey) item(v any) {
-	j.comma()
+func (j *jsonSurvey) value(v any) {
 	b, err := json.Marshal(v)
 	if err != nil {
 		b = []byte("null")
@@ -213,12 +212,17 @@ func (j *jsonSurvey) item(v any) {
 	_, _ = j.Write(b)
 }
 
+// item writes an item of a list.
+func (j *jsonSurvey) item(v any) {
+	j.next()
+	j.value(v)
+}
+
 // entry writes an entry of an object.
 func (j *jsonSurvey) entry(key string, v any) {
 	j.item(key)
-	fmt.Fprint(j, ":")
-	j.more = false
-	j.item(v)
+	fmt.Fprint(j, ": ")
+	j.value(v)
 }
 
 // entries writes all entries of an object.
@@ -231,7 +235,7 @@ func (j *jsonSurvey) entries(m map[string]any) {
 // begin begins a list or an object, which is an entry of the outer object.
 func (j *jsonSurvey) begin(key string, bracket byte) {
 	j.item(key)
-	fmt.Fprintf(j, ":%c", bracket)
+	fmt.Fprintf(j, ": %c", bracket)
 	j.more = false
 }
 

@@ -18,6 +18,7 @@ type admission struct {
 	opened  int            // all that are not closed yet
 	most    int            // how many of these there may be
 	counted int            // those that count towards Limits.Conns: all but those about to close
+	admins  int            // those for HTTP commands, which nobody can log in on
 	perIP   map[string]int // counted by addressKey
 
 	lingering connList // have sent their last reply, see hangUp
@@ -44,10 +45,13 @@ func (c *Config) mostOpen() int {
 		most = int(files - min(filesAside, files/2))
 	}
 	if n := c.Limits.Conns; n >= 0 {
-		most = min(most, n+max(16, n/8))
+		most = min(most, n+eighth(n))
 	}
 	return most
 }
+
+// eighth returns the share of a limit of connections for those that serve no client, or none any more.
+func eighth(limit int) int { return max(16, limit/8) }
 
 // connList is a list of connections, the oldest first.
 type connList struct {
@@ -206,8 +210,12 @@ func (o *owner) known(c *conn) {
 // admitAdmin reports whether a connection for HTTP commands may be open, and counts it.
 func (s *Server) admitAdmin(c *adminConn) bool {
 	s.mu.Lock()
-	met, ok := s.makeRoom(c.from)
+	met, ok := limitConns, s.admins < eighth(s.cfg.Limits.Conns)
 	if ok {
+		met, ok = s.makeRoom(c.from)
+	}
+	if ok {
+		s.admins++
 		s.count(c.from)
 	}
 	s.mu.Unlock()
@@ -221,6 +229,7 @@ func (s *Server) admitAdmin(c *adminConn) bool {
 func (s *Server) adminGone(c *adminConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.admins--
 	s.opened--
 	s.discount(c.from)
 }

@@ -103,7 +103,7 @@ func (o *owner) countBelow(it *item) {
 	o.reply(it, o.shown(hold), code, body, hold, false)
 }
 
-// atLimit counts a read that a limit has refused. If setWatches was refused it ends the connection and reports true:
+// atLimit counts a request that a limit has refused. If setWatches was refused it ends the connection and reports true:
 // clients do not ask for those watches again, and would miss their events.
 func (o *owner) atLimit(it *item, code wire.Code) (ended bool) {
 	switch o.tree.TakeLimit() {
@@ -115,6 +115,10 @@ func (o *owner) atLimit(it *item, code wire.Code) (ended bool) {
 		}
 	case tree.ReplyLimit:
 		o.hit(limitReply, it.conn.remote)
+	case tree.ListLimit:
+		o.hit(limitStored, it.conn.remote)
+	case tree.EventLimit:
+		o.hit(limitEvents, it.conn.remote)
 	case tree.NoLimit:
 	}
 	return false
@@ -129,8 +133,8 @@ func (o *owner) write(it *item) {
 		return
 	}
 	r := o.tree.Write(zxid, time.Now().UnixMilli(), &it.conn.caller, it.op, it.req)
-	if r.Code == wire.MarshallingError && o.tree.TakeLimit() == tree.ListLimit {
-		o.hit(limitStored, it.conn.remote)
+	if r.Code == wire.MarshallingError {
+		o.atLimit(it, r.Code)
 	}
 	o.record(&r)
 	o.answerWrite(it, zxid, r.Code, r.Body, false)

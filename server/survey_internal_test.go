@@ -212,3 +212,19 @@ func TestConnectionsForHTTPCommandsCount(t *testing.T) {
 		t.Errorf("a header of 100 KB: got %.60q, want it refused", text)
 	}
 }
+
+func TestConnectionsForHTTPCommandsLeaveRoomForClients(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{AdminListen: "127.0.0.1:0", MaxClientConns: Unlimited, Limits: Limits{Conns: 20}}, disk{})
+	for range 40 {
+		c, err := s.dialAdmin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.nc.Close() })
+	}
+	for s.stats.hits[limitConns].Load() < 24 {
+		runtime.Gosched()
+	}
+	mustConnect(t, s, wire.ConnectRequest{}).ping(t)
+}

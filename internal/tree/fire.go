@@ -82,9 +82,64 @@ func (t *Tree) fireAncestors(out []Fired, x *trigger) []Fired {
 	return out
 }
 
-// notify adds an event for one connection, unless the connection has it already or may not read the node. One write may
-// have as many operations as fit into a frame, and as many watches may see each of them as there are connections. If
-// the product is above Config.MaxEvents, connections get no further events and are to be closed.
+// manyChanges is the number of changes from which on a multi is refused if it would cause too many events. With fewer
+// it is the watches that are many.
+const manyChanges = 1000
+
+// floods reports whether the current write has many changes, and would cause more than Config.MaxEvents events at
+// watches that stay. One that fires once is no matter.
+func (t *Tree) floods() bool {
+	if t.cfg.MaxEvents <= 0 || len(t.tx.triggers) <= manyChanges || t.WatchCount() == 0 {
+		return false
+	}
+	var staying [2]map[string]int // how many there are at each path
+	for i := range staying {
+		staying[i] = map[string]int{}
+	}
+	count := func(which int, path string) int {
+		n, ok := staying[which][path]
+		if !ok {
+			n = t.staying(which, path)
+			staying[which][path] = n
+		}
+		return n
+	}
+	events := 0
+	for i := range t.tx.triggers {
+		x := &t.tx.triggers[i]
+		events += count(onData, x.n.path)
+		if x.parentList != nil {
+			events += count(onChildren, x.n.parent.path)
+		}
+		for p := x.n.parent; p != nil && len(t.deepAt) > 0; p = p.parent {
+			if d := t.deepAt[p]; d != nil {
+				events += d.watches.Len()
+			}
+		}
+		if events > t.cfg.MaxEvents {
+			return true
+		}
+	}
+	return false
+}
+
+// staying returns the number of watches of a path that do not only fire once.
+func (t *Tree) staying(which int, path string) (n int) {
+	head := t.tables[which].heads[path]
+	for w := head; w != nil; {
+		if w.modes&^standard != 0 {
+			n++
+		}
+		if w = w.next; w == head {
+			break
+		}
+	}
+	return n
+}
+
+// notify adds an event for one connection, unless the connection has it already or may not read the node. As many
+// watches may see a change as there are connections. If there are more than Config.MaxEvents events, connections get no
+// further ones and are to be closed.
 func (t *Tree) notify(out []Fired, by *watcher, kind wire.EventType, path string, list *acl) []Fired {
 	if by.stamp == t.stamp || by.cut {
 		return out

@@ -17,6 +17,7 @@ const (
 	WatchLimit       // MaxWatches: BadArguments, and nothing is watched
 	ReplyLimit       // MaxReply: MarshallingError
 	ListLimit        // MaxLists: MarshallingError
+	EventLimit       // MaxEvents, met by a multi with many changes: MarshallingError
 )
 
 // TakeLimit returns the limit that made Read or Write refuse a request since the last call, NoLimit if none did.

@@ -42,6 +42,10 @@ func (t *Tree) multi(c *Caller, req wire.Record) (wire.Record, wire.Code) {
 			return nil, wire.MarshallingError
 		}
 	}
+	if t.floods() {
+		t.limitHit = EventLimit
+		return nil, wire.MarshallingError
+	}
 	return &wire.MultiResponse{Results: results}, wire.OK
 }
 

@@ -155,8 +155,12 @@ func TestConnectionsWithTooManyEventsOfOneWriteAreCut(t *testing.T) {
 		ops = append(ops, sub(wire.OpSetData, &wire.SetDataRequest{Path: "/n", Version: -1}))
 	}
 	s.wantEventCount(c.multi(ops[:20]...), limit, 0)
-	s.wantEventCount(c.multi(ops...), limit, 50)
+	if r := c.multi(ops...); r.Code != wire.MarshallingError || s.tree.TakeLimit() != tree.EventLimit {
+		t.Errorf("5,000 changes: got %v, want %v", r.Code, wire.MarshallingError)
+	}
+	s.wantEventCount(c.multi(ops[:1000]...), limit, 50)
 	s.wantEventCount(c.set("/n", "x", -1), 0, 0)
+	s.wantOK(c.multi(ops...), "5,000 changes when the watches have gone")
 	s.wantSound()
 	for i := range tree.WatcherID(50) {
 		s.tree.RemoveWatcher(10+i, 10)

@@ -55,6 +55,7 @@ var attacks = []attack{
 	{"events of one write", 4, manyEvents},
 	{"quotas that come and go", 4, quotas},
 	{"counts of a subtree", 8, counts},
+	{"sessions with many nodes", 4, manyNodes},
 	{"lost sessions", 16, lostSessions},
 	{"monitoring", 16, monitoring},
 	{"HTTP commands", 16, httpCommands},

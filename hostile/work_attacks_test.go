@@ -180,6 +180,30 @@ func counts(v *attacker) bool {
 	return true
 }
 
+// manyNodes closes sessions with many ephemeral nodes, or leaves them to expire together.
+func manyNodes(v *attacker) bool {
+	c := v.open()
+	if c == nil {
+		return false
+	}
+	defer c.abort()
+	for part := range 4 {
+		create := new(wire.MultiRequest)
+		for i := range 5000 {
+			path := fmt.Sprintf("%s/own%d-%d-%d", rootNode, v.Uint64(), part, i)
+			node := &wire.CreateRequest{Path: path, ACL: openACL, Flags: wire.FlagEphemeral}
+			create.Ops = append(create.Ops, wire.SubRequest{Op: wire.OpCreate, Request: node})
+		}
+		if !c.send(request(wire.OpMulti, create)) || !c.skip() {
+			return true
+		}
+	}
+	if v.IntN(2) == 0 && c.send(request(wire.OpCloseSession, new(wire.Empty))) {
+		c.skip()
+	}
+	return true
+}
+
 // lostSessions asks for a session that does not exist, and stays after the answer.
 func lostSessions(v *attacker) bool {
 	c := v.dial()

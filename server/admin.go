@@ -225,6 +225,15 @@ func (j *jsonSurvey) entry(key string, v any) {
 	j.value(v)
 }
 
+// list writes an entry that is a list of strings.
+func (j *jsonSurvey) list(key string, items []string) {
+	j.begin(key, '[')
+	for _, item := range items {
+		j.item(item)
+	}
+	j.end(']')
+}
+
 // entries writes all entries of an object.
 func (j *jsonSurvey) entries(m map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(m)) {

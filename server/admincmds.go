@@ -106,13 +106,13 @@ var adminCommands = []adminCmd{
 	}, nil},
 	{"watches", []string{"wchc"}, private, nil, func(s *Server, j *jsonSurvey) bool {
 		j.begin("session_id_to_watched_paths", '{')
-		ok := s.eachWatcher(j.survey, func(session int64, paths []string) { j.entry(sessionName(session), paths) })
+		ok := s.eachWatcher(j.survey, func(session int64, paths []string) { j.list(sessionName(session), paths) })
 		j.end('}')
 		return ok
 	}},
 	{"watches_by_path", []string{"wchp"}, private, nil, func(s *Server, j *jsonSurvey) bool {
 		j.begin("path_to_session_ids", '{')
-		ok := s.eachWatched(j.survey, func(path string, ids []int64) { j.entry(path, sessionNames(ids)) })
+		ok := s.eachWatched(j.survey, func(path string, ids []int64) { j.list(path, sessionNames(ids)) })
 		j.end('}')
 		return ok
 	}},
@@ -174,13 +174,13 @@ func listExpirings(s *Server, j *jsonSurvey) bool {
 		for i := range set {
 			ids[i] = set[i].id
 		}
-		j.entry(strconv.FormatInt(s.clock.wall(set[0].at).UnixMilli(), 10), sessionNames(ids))
+		j.list(strconv.FormatInt(s.clock.wall(set[0].at).UnixMilli(), 10), sessionNames(ids))
 	}
 	j.end('}')
 	j.begin("session_id_to_ephemeral_paths", '{')
 	for _, e := range all {
 		if e.ephemeral && !j.failed {
-			j.entry(sessionName(e.id), s.ephemeralsOf(e.id))
+			j.list(sessionName(e.id), s.ephemeralsOf(e.id))
 		}
 	}
 	j.end('}')

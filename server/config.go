@@ -32,7 +32,7 @@ type Config struct {
 	TickTime          time.Duration // the unit of session timeouts, 2s; expiry is at most one tick late
 	MinSessionTimeout time.Duration // 2 ticks
 	MaxSessionTimeout time.Duration // 20 ticks
-	HandshakeTimeout  time.Duration // until a connection must have sent its handshake, 10s
+	HandshakeTimeout  time.Duration // for the handshake, and for the login with RequireSASL, 10s
 	MaxClientConns    int           // connections per client address; half of Limits.Conns
 	MaxFrame          int           // bytes of a request's frame, 1048575; ZooKeeper's jute.maxbuffer
 	Limits            Limits

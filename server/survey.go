@@ -83,19 +83,18 @@ func (s *Server) takeTurn() (done func()) {
 	return func() { <-s.surveying }
 }
 
-// eachConn yields the facts of every connection, oldest first. It returns false if v has failed.
-func (s *Server) eachConn(v *survey, f func(c *connFacts)) bool {
+// eachConn yields the facts of every connection, oldest first, unless v fails.
+func (s *Server) eachConn(v *survey, f func(c *connFacts)) {
 	done := s.takeTurn()
 	conns := s.allConns()
 	done()
 	for _, c := range conns {
 		if v.failed {
-			return false
+			return
 		}
 		facts := c.facts()
 		f(&facts)
 	}
-	return true
 }
 
 // watching is a connection that watches something, and its session.

@@ -73,7 +73,7 @@ func (t *Tree) fits(space *int, size int) bool {
 // For a write it estimates whether that many bytes of access lists must be stored again.
 func (t *Tree) Exceeds(c *Caller, op wire.Op, req wire.Record, size int) bool {
 	if IsWrite(op) {
-		return t.mayStoreLists(c) && t.stored(c, op, req, &size) < 0
+		return t.mayStoreLists(c) && t.stored(c, req, &size) < 0
 	}
 	switch r := req.(type) {
 	case *wire.PathWatchRequest:
@@ -119,7 +119,7 @@ func (t *Tree) mayStoreLists(c *Caller) bool { return t.longLists || c.Kept.Load
 
 // stored subtracts the bytes of the access lists that a write stores without containing them from *left, until the
 // result is negative, and returns it.
-func (t *Tree) stored(c *Caller, op wire.Op, req wire.Record, left *int) int {
+func (t *Tree) stored(c *Caller, req wire.Record, left *int) int {
 	path, parent := "", ""
 	var list []wire.ACL
 	switch r := req.(type) {
@@ -135,7 +135,7 @@ func (t *Tree) stored(c *Caller, op wire.Op, req wire.Record, left *int) int {
 		list = r.ACL
 	case *wire.MultiRequest:
 		for i := 0; i < len(r.Ops) && *left >= 0; i++ {
-			t.stored(c, r.Ops[i].Op, r.Ops[i].Request, left)
+			t.stored(c, r.Ops[i].Request, left)
 		}
 	}
 	if n := t.nodes[path]; n != nil {

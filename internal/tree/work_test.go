@@ -5,6 +5,7 @@ package tree_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -25,7 +26,7 @@ func longList(last wire.ID) []wire.ACL {
 // manyIDs gives a caller as many long identities as a connection may have.
 func (c *client) manyIDs() {
 	for i := range 99 {
-		c.IDs = append(c.IDs, wire.ID{Scheme: "digest", ID: strings.Repeat("u", 1000) + fmt.Sprint(i) + ":x"})
+		c.IDs = append(c.IDs, wire.ID{Scheme: "digest", ID: strings.Repeat("u", 1000) + strconv.Itoa(i) + ":x"})
 	}
 	c.Kept.Add(100_000)
 }
@@ -144,7 +145,7 @@ func TestConnectionsWithTooManyEventsOfOneWriteAreCut(t *testing.T) {
 	c.mk("/n", 0)
 	for i := range int64(50) {
 		w := s.connect(10+i, wire.ID{Scheme: "digest", ID: "u:x"})
-		mode := int32(wire.WatchPersistentRecursive)
+		mode := wire.WatchPersistentRecursive
 		if i%2 == 0 {
 			mode = wire.WatchPersistent
 		}

@@ -56,7 +56,7 @@ LIN = TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1
 # Trials: locks, queue, cache, counter, barrier, member.
 lin-%:
 	@.ci/peers
-	$(LIN) 'Promises/^$*$$'
+	$(LIN) 'PromisesAre/^$*$$'
 
 # Writes docs/partitions.md.
 partitions: ## Partition ensembles under holders, ours and others': PHASES (3), TICK (1s), SEED (random)

@@ -18,7 +18,7 @@ import (
 
 // attackers is the attackers of one process. They stop when the process ends.
 type attackers struct {
-	addr        string
+	addr, admin string
 	seed        uint64
 	started     uint64
 	connections atomic.Int64 // that the server has accepted
@@ -86,9 +86,11 @@ type conn struct {
 var from = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}
 
 // dial connects, without a handshake. It returns nil if there is no connection to be had.
-func (v *attacker) dial() *conn {
+func (v *attacker) dial() *conn { return v.dialTo(v.process.addr) }
+
+func (v *attacker) dialTo(addr string) *conn {
 	dialer := net.Dialer{LocalAddr: from, Timeout: 5 * time.Second}
-	nc, err := dialer.DialContext(context.Background(), "tcp", v.process.addr)
+	nc, err := dialer.DialContext(context.Background(), "tcp", addr)
 	if err != nil {
 		return nil
 	}

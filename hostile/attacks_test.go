@@ -50,6 +50,15 @@ var attacks = []attack{
 	{"a byte per second", 200, byteBySecond},
 	{"random bytes", 16, randomBytes},
 	{"mutated frames", 16, mutatedFrames},
+	{"long access lists", 4, longLists},
+	{"lists that expand", 4, expandingLists},
+	{"events of one write", 4, manyEvents},
+	{"quotas that come and go", 4, quotas},
+	{"counts of a subtree", 8, counts},
+	{"sessions with many nodes", 4, manyNodes},
+	{"lost sessions", 16, lostSessions},
+	{"monitoring", 16, monitoring},
+	{"HTTP commands", 16, httpCommands},
 }
 
 func request(op wire.Op, body wire.Record) []byte { return wire.AppendRequest(nil, 1, op, body) }

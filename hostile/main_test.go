@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attackEnv makes the test binary the attackers and no test: "ADDRESS SEED NAME".
+// attackEnv makes the test binary the attackers and no test: "ADDRESS ADMIN SEED NAME".
 const attackEnv = "TURNSTILE_HOSTILE_ATTACK"
 
 func TestMain(m *testing.M) {
@@ -50,20 +50,20 @@ func yield() error {
 
 // attackAs attacks until standard input ends, as it does when the test dies. It prints what it has done.
 func attackAs(what string) error {
-	parts := strings.SplitN(what, " ", 3)
-	if len(parts) != 3 {
-		return fmt.Errorf("want ADDRESS SEED NAME, not %q", what)
+	parts := strings.SplitN(what, " ", 4)
+	if len(parts) != 4 {
+		return fmt.Errorf("want ADDRESS ADMIN SEED NAME, not %q", what)
 	}
-	seed, err := strconv.ParseUint(parts[1], 10, 64)
+	seed, err := strconv.ParseUint(parts[2], 10, 64)
 	if err != nil {
 		return err
 	}
 	if err := yield(); err != nil {
 		return err
 	}
-	g := &attackers{addr: parts[0], seed: seed, begun: make(chan struct{})}
+	g := &attackers{addr: parts[0], admin: parts[1], seed: seed, begun: make(chan struct{})}
 	for _, a := range attacks {
-		if a.name == parts[2] || parts[2] == everything {
+		if a.name == parts[3] || parts[3] == everything {
 			g.start(a)
 		}
 	}

@@ -26,8 +26,10 @@ type process struct {
 	t    *testing.T
 	cmd  *exec.Cmd
 	addr string
-	data string
-	log  bytes.Buffer
+	// admin is the address of the HTTP commands.
+	admin string
+	data  string
+	log   bytes.Buffer
 }
 
 // serve builds the command and starts it. It ends with the test.
@@ -43,9 +45,9 @@ func serve(t *testing.T) *process {
 	if err := os.WriteFile(users, []byte("guest:right\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := &process{t: t, data: filepath.Join(dir, "data")}
+	p := &process{t: t, data: filepath.Join(dir, "data"), admin: freeAddress(t)}
 	p.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), exe, "serve",
-		"--listen", "127.0.0.1:0", "--data", p.data, "--sasl-users", users, "--words", "mntr,srvr")
+		"--listen", "127.0.0.1:0", "--data", p.data, "--sasl-users", users, "--words", "*", "--admin", p.admin)
 	p.cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	p.cmd.Stderr = &p.log
 	out, err := p.cmd.StdoutPipe()
@@ -69,6 +71,17 @@ func serve(t *testing.T) *process {
 		t.Fatalf("the server does not serve: %q %v\n%s", line, err, p.log.String())
 	}
 	return p
+}
+
+// freeAddress returns an address that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }
 
 // stop ends the server as an operator does.
@@ -160,7 +173,7 @@ func (p *process) attackers(name string, seed uint64) (stop func() (connections,
 		p.t.Fatal(err)
 	}
 	cmd := exec.CommandContext(p.t.Context(), self)
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %s", attackEnv, p.addr, seed, name))
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s %d %s", attackEnv, p.addr, p.admin, seed, name))
 	cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()

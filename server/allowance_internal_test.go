@@ -25,7 +25,9 @@ func wantRefused(t *testing.T, c *rawClient, code wire.Code, op wire.Op, req wir
 func wantHit(t *testing.T, s *Server, l limit, times int64) {
 	t.Helper()
 	var b strings.Builder
-	wordMntr(&b, s)
+	w := newSurvey(&b)
+	wordMntr(w, s)
+	_ = w.Flush()
 	for _, line := range []string{
 		fmt.Sprintf("zk_limit_%s_hits\t%d\n", limitNames[l], times),
 		fmt.Sprintf("zk_limit_%s\t%d\n", limitNames[l], s.cfg.limit(l)),

@@ -9,8 +9,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"path"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/seed-a3166700/turnstile/internal/certfile"
 	"github.com/seed-a3166700/turnstile/internal/wire"
@@ -29,7 +32,7 @@ type Config struct {
 	TickTime          time.Duration // the unit of session timeouts, 2s; expiry is at most one tick late
 	MinSessionTimeout time.Duration // 2 ticks
 	MaxSessionTimeout time.Duration // 20 ticks
-	HandshakeTimeout  time.Duration // until a connection must have sent its handshake, 10s
+	HandshakeTimeout  time.Duration // for the handshake, and for the login with RequireSASL, 10s
 	MaxClientConns    int           // connections per client address; half of Limits.Conns
 	MaxFrame          int           // bytes of a request's frame, 1048575; ZooKeeper's jute.maxbuffer
 	Limits            Limits
@@ -53,7 +56,7 @@ type Config struct {
 	ContainerUnused   time.Duration // age at which to delete containers that never had a child; never if 0
 
 	FourLetterWords []string      // the four-letter words to answer, "*" for all; "srvr" if nil
-	AdminListen     string        // address of the HTTP commands; off if empty
+	AdminListen     string        // address of the HTTP commands; off if empty; their connections count as others do
 	AdminPath       string        // URL path of the HTTP commands, "/commands"
 	IdleExit        time.Duration // stop after this time without a session; never if 0
 
@@ -122,10 +125,22 @@ func (c *Config) check() error {
 			"and MaxClientConns must not be below Unlimited"))
 	}
 	errs = append(errs, c.Limits.check(c.MaxFrame))
+	if !validAdminPath(c.AdminPath) {
+		errs = append(errs, fmt.Errorf("server: AdminPath (admin.commandURL) must be an absolute path, such as "+
+			"/commands, without spaces, . and ..: %q", c.AdminPath))
+	}
 	if len(c.TLSListen) > 0 && c.TLS == nil {
 		errs = append(errs, errors.New("server: TLSListen needs Config.TLS with a certificate"))
 	}
 	return errors.Join(errs...)
+}
+
+// validAdminPath reports whether an HTTP client can ask for p as it is.
+func validAdminPath(p string) bool {
+	bare := strings.TrimSuffix(p, "/")
+	odd := func(r rune) bool { return r <= ' ' || r == 0x7f || r == '?' || r == '#' || r == '%' || r == '\\' }
+	return strings.HasPrefix(p, "/") && (bare == "" || path.Clean(bare) == bare) && !strings.ContainsFunc(p, odd) &&
+		utf8.ValidString(p)
 }
 
 // minFrame is the size of a handshake's frame, which every client must be able to send.

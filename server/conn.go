@@ -4,6 +4,7 @@ package server
 
 import (
 	"bufio"
+	"container/list"
 	"crypto/tls"
 	"encoding/binary"
 	"net"
@@ -32,7 +33,12 @@ type conn struct {
 	secure bool
 	since  time.Time
 
-	counted bool // counts towards the limits and is listed; guarded by the server's mutex
+	from string // the peer's address, for limits
+
+	counted bool          // counts towards the limits and is listed; guarded by the server's mutex, as what follows
+	open    bool          // the descriptor counts
+	listed  *connList     // nil if it is in none
+	place   *list.Element // in it
 
 	sess atomic.Pointer[session] // set by the owner once the handshake is done
 	done chan struct{}           // closed by kill
@@ -71,6 +77,7 @@ func newConn(s *Server, nc net.Conn, id uint64, secure bool) *conn {
 	for range maxGiven {
 		signal(c.taken)
 	}
+	c.from = addressKey(c.ip)
 	c.caller = tree.Caller{Watcher: c.id, IDs: []wire.ID{{Scheme: "ip", ID: c.ip}}}
 	c.outbox.init(c)
 	return c
@@ -82,10 +89,10 @@ func (c *conn) kill() {
 		c.srv.remove(c)
 		close(c.done)
 		if c.backlog.Load() < bulkSize {
-			closeNow(c.nc)
+			c.closeNow()
 		} else {
 			// closing a full socket takes a millisecond, and the owner may kill many
-			c.srv.wg.Go(func() { closeNow(c.nc) })
+			c.srv.wg.Go(c.closeNow)
 		}
 		c.discard()
 	})
@@ -103,11 +110,13 @@ func (c *conn) ended() bool {
 
 // closeNow closes a connection without waiting for the client. Closing TLS would first send an alert, which takes
 // seconds if the client does not read.
-func closeNow(nc net.Conn) {
+func (c *conn) closeNow() {
+	nc := c.nc
 	if secure, ok := nc.(*tls.Conn); ok {
 		nc = secure.NetConn()
 	}
 	_ = nc.Close()
+	c.srv.closedConn(c)
 }
 
 // read is the reader goroutine: it reads requests until the connection ends.
@@ -126,7 +135,9 @@ func (c *conn) read() {
 	if !c.readConnect(r) {
 		return
 	}
-	_ = c.nc.SetReadDeadline(time.Time{})
+	if !c.srv.cfg.RequireSASL { // then the time ends with the login, see saslStep
+		_ = c.nc.SetReadDeadline(time.Time{})
+	}
 	items := make([]item, 0, readBatch)
 	for {
 		it, ok := c.readRequest(r)

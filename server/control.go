@@ -64,19 +64,6 @@ func (s *Server) doDurably(f func(o *owner)) error {
 	}
 }
 
-// ExpireSession ends a session as if its timeout had passed, and reports whether there was such a session. When it
-// returns, the session's ephemeral nodes are durably deleted.
-func (s *Server) ExpireSession(id int64) bool {
-	var found bool
-	err := s.doDurably(func(o *owner) {
-		sess := o.sessions[id]
-		if found = sess != nil; found {
-			o.endSession(sess)
-		}
-	})
-	return found && err == nil
-}
-
 // Sessions returns all live sessions in order of their ids, nil if the server has stopped.
 func (s *Server) Sessions() []SessionInfo {
 	var infos []SessionInfo

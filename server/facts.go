@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/tree"
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
@@ -26,27 +25,24 @@ const (
 
 // facts is a snapshot of what the four-letter words and the HTTP commands report.
 type facts struct {
-	zxid         int64
-	nodes        int // as ZooKeeper counts them, with the root twice
-	dataSize     int64
-	sessions     int
-	ephemerals   int
-	watches      int
-	watchConns   int // connections with watches on data
-	watchPaths   int
-	watchTotal   int
-	latency      latency
-	size         struct{ last, min, max int }
-	received     int64
-	sent         int64
-	authFailed   int64
-	outstanding  int
-	connections  []connFacts
-	uptime       time.Duration
-	byPath       map[string][]int64        // only if requested
-	byOwner      map[int64][]string        // only if requested
-	deadlines    map[time.Duration][]int64 // only if requested: sessions by the time when they expire
-	ephemeralsOf map[int64][]string        // only if requested
+	zxid        int64
+	nodes       int // as ZooKeeper counts them, with the root twice
+	dataSize    int64
+	sessions    int
+	ephemerals  int
+	watches     int
+	watchConns  int // connections with watches on data
+	watchPaths  int
+	watchTotal  int
+	latency     latency
+	size        struct{ last, min, max int }
+	received    int64
+	sent        int64
+	authFailed  int64
+	outstanding int
+	plain       int // connections without TLS
+	secure      int // and with it
+	uptime      time.Duration
 }
 
 // connFacts are the facts of one connection.
@@ -67,65 +63,36 @@ type connFacts struct {
 	latency latency
 }
 
-// detail selects expensive facts.
-type detail struct{ watches, dump bool }
+// connected returns the number of connections.
+func (f *facts) connected() int { return f.plain + f.secure }
 
 // facts collects the facts. It returns false if the server has stopped.
-func (s *Server) facts(d detail) (*facts, bool) {
+func (s *Server) facts() (*facts, bool) {
 	f := &facts{received: s.stats.received.Load(), sent: s.stats.sent.Load(), authFailed: s.stats.authFailed.Load()}
 	f.uptime = time.Since(s.clock.base)
 	s.stats.mu.Lock()
 	f.latency, f.size = s.stats.latency, s.stats.size
 	s.stats.mu.Unlock()
-	for _, c := range s.allConns() {
-		cf := c.facts()
-		f.outstanding += cf.queued
-		f.connections = append(f.connections, cf)
-	}
-	err := s.do(func(o *owner) { f.fromOwner(o, d) })
+	f.countConns(s)
+	err := s.do(func(o *owner) {
+		f.zxid = o.shown(false)
+		f.nodes, f.dataSize = o.tree.NodeCount()+1, o.tree.DataSize()
+		f.sessions, f.ephemerals, f.watches = o.tree.SessionCount(), o.tree.EphemeralCount(), o.tree.WatchCount()
+		f.watchConns, f.watchPaths, f.watchTotal = o.tree.WatchSummary()
+	})
 	return f, err == nil
 }
 
-func (f *facts) fromOwner(o *owner, d detail) {
-	f.zxid = o.shown(false)
-	f.nodes, f.dataSize = o.tree.NodeCount()+1, o.tree.DataSize()
-	f.sessions, f.ephemerals, f.watches = o.tree.SessionCount(), o.tree.EphemeralCount(), o.tree.WatchCount()
-	f.watchConns, f.watchPaths, f.watchTotal = o.tree.WatchSummary()
-	if d.watches {
-		f.byPath, f.byOwner = make(map[string][]int64), make(map[int64][]string)
-		for path, ids := range o.tree.WatchesByPath() {
-			f.byPath[path] = o.sessionsOf(ids)
+func (f *facts) countConns(s *Server) {
+	defer s.takeTurn()()
+	for _, c := range s.allConns() {
+		if c.secure {
+			f.secure++
+		} else {
+			f.plain++
 		}
-		for id, paths := range o.tree.WatchesByWatcher() {
-			if c := o.watchers[id]; c != nil {
-				f.byOwner[c.caller.Session] = paths
-			}
-		}
+		f.outstanding += c.queued()
 	}
-	if d.dump {
-		f.deadlines = make(map[time.Duration][]int64)
-		for bucket, set := range o.expiry.buckets {
-			for sess := range set {
-				at := time.Duration(bucket) * o.expiry.tick
-				f.deadlines[at] = append(f.deadlines[at], sess.id)
-			}
-		}
-		for _, ids := range f.deadlines {
-			slices.Sort(ids)
-		}
-		f.ephemeralsOf = o.tree.Ephemerals()
-	}
-}
-
-func (o *owner) sessionsOf(ids []tree.WatcherID) []int64 {
-	var out []int64
-	for _, id := range ids {
-		if c := o.watchers[id]; c != nil {
-			out = append(out, c.caller.Session)
-		}
-	}
-	slices.Sort(out)
-	return out
 }
 
 // allConns returns the connections that count, oldest first: all but those that are about to close.
@@ -144,6 +111,13 @@ func (s *Server) killAll() {
 	for _, c := range conns {
 		c.kill()
 	}
+}
+
+// queued returns the number of requests without an answer.
+func (c *conn) queued() int {
+	c.outbox.mu.Lock()
+	defer c.outbox.mu.Unlock()
+	return max(c.outbox.pending, 0)
 }
 
 func (c *conn) facts() connFacts {

@@ -4,50 +4,68 @@ package server
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"io"
-	"maps"
+	"net"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
-// fourLetterWords are ZooKeeper's commands for monitoring: a client sends one instead of a handshake and gets text.
-var fourLetterWords = map[string]func(w io.Writer, s *Server) bool{
-	"ruok": func(w io.Writer, _ *Server) bool { return emit(w, "imok") },
-	"isro": func(w io.Writer, _ *Server) bool { return emit(w, "rw") },
-	"srvr": wordSrvr,
-	"stat": wordStat,
-	"mntr": wordMntr,
-	"cons": wordCons,
-	"conf": wordConf,
-	"envi": wordEnvi,
-	"dump": wordDump,
-	"wchs": wordWchs,
-	"wchc": wordWchc,
-	"wchp": wordWchp,
-	"dirs": wordDirs,
-	"gtmk": wordTraceMask,
-	"stmk": wordTraceMask,
-	"hash": func(io.Writer, *Server) bool { return true }, // there are no digests
-	"srst": func(w io.Writer, s *Server) bool {
+// fourLetterWord is one of ZooKeeper's commands for monitoring: a client sends it instead of a handshake and gets text.
+type fourLetterWord struct {
+	answer func(w *survey, s *Server) bool // false if the server has stopped
+	// private words show paths, sessions, addresses or what the machine has, or change something. With
+	// Config.RequireSASL they are for unix sockets only, because no client can log in before it sends a word.
+	private bool
+	list    bool // the answer may be long
+}
+
+var fourLetterWords = map[string]fourLetterWord{
+	"ruok": {answer: says("imok")},
+	"isro": {answer: says("rw")},
+	"srvr": {answer: wordSrvr},
+	"stat": {answer: wordStat, private: true, list: true},
+	"mntr": {answer: wordMntr},
+	"cons": {answer: wordCons, private: true, list: true},
+	"conf": {answer: wordConf, private: true},
+	"envi": {answer: wordEnvi, private: true},
+	"dump": {answer: wordDump, private: true, list: true},
+	"wchs": {answer: wordWchs},
+	"wchc": {answer: wordWchc, private: true, list: true},
+	"wchp": {answer: wordWchp, private: true, list: true},
+	"dirs": {answer: wordDirs},
+	"gtmk": {answer: wordTraceMask},
+	"stmk": {answer: wordTraceMask, private: true},
+	"hash": {answer: says("")}, // there are no digests
+	"srst": {private: true, answer: func(w *survey, s *Server) bool {
 		s.stats.reset()
 		return emit(w, "Server stats reset.\n")
-	},
-	"crst": func(w io.Writer, s *Server) bool {
-		for _, c := range s.allConns() {
-			c.resetStats()
-		}
+	}},
+	"crst": {private: true, answer: func(w *survey, s *Server) bool {
+		s.resetConnStats()
 		return emit(w, "Connection stats reset.\n")
-	},
+	}},
+}
+
+func says(text string) func(w *survey, _ *Server) bool {
+	return func(w *survey, _ *Server) bool { return emit(w, text) }
+}
+
+// resetConnStats resets the figures of all connections.
+func (s *Server) resetConnStats() {
+	defer s.takeTurn()()
+	for _, c := range s.allConns() {
+		c.resetStats()
+	}
 }
 
 // defaultTraceMask selects what ZooKeeper logs in detail. This server only stores and returns it.
 const defaultTraceMask = 306
 
-func wordTraceMask(w io.Writer, s *Server) bool {
+func wordTraceMask(w *survey, s *Server) bool {
 	return emit(w, strconv.FormatInt(s.traceMask.Load(), 10))
 }
 
@@ -61,7 +79,7 @@ func (s *Server) readTraceMask(r io.Reader) bool {
 	return true
 }
 
-func emit(w io.Writer, text string) bool {
+func emit(w *survey, text string) bool {
 	_, _ = io.WriteString(w, text)
 	return true
 }
@@ -77,21 +95,34 @@ func (c *conn) peekWord(r *bufio.Reader) (string, bool) {
 	return word, known
 }
 
-// answerWord answers a four-letter word and ends the connection. The answer to a disallowed word says so.
-func (s *Server) answerWord(c *conn, r io.Reader, word string) {
+// answerWord answers a four-letter word and ends the connection. The answer to a disallowed word says so. The client
+// must read it in time.
+func (s *Server) answerWord(c *conn, r io.Reader, name string) {
 	_ = c.nc.SetDeadline(time.Now().Add(s.cfg.HandshakeTimeout))
 	c.recved.Add(1)
-	var text strings.Builder
+	w := newSurvey(s.timedWriter(c.nc, c.nc.SetWriteDeadline, time.Now().Add(surveyTime)))
+	word := fourLetterWords[name]
 	switch {
-	case !s.allowsWord(word):
-		text.WriteString(word + " is not executed because it is not in the whitelist.\n")
-	case word == "stmk" && !s.readTraceMask(r):
+	case !s.allowsWord(name):
+		emit(w, name+" is not executed because it is not in the whitelist.\n")
+	case word.private && s.cfg.RequireSASL && !onUnixSocket(c.nc):
+		emit(w, name+" is not executed: "+lockedText+".\n")
+	case name == "stmk" && !s.readTraceMask(r):
 		return
-	case !fourLetterWords[word](&text, s):
-		text.Reset()
-		text.WriteString(notServing + "\n")
+	case word.list:
+		done, ok := s.mayList(c.from)
+		if !ok {
+			s.hit(limitLists, c.remote)
+			emit(w, name+" is not executed: "+busyText+".\n")
+			break
+		}
+		s.say(w, word)
+		_ = w.Flush()
+		done()
+	default:
+		s.say(w, word)
 	}
-	if _, err := io.WriteString(c.nc, text.String()); err != nil {
+	if w.Flush() != nil {
 		return
 	}
 	// Read what the peer still sends, perhaps a newline: closing a socket with unread input could drop the text.
@@ -101,12 +132,24 @@ func (s *Server) answerWord(c *conn, r io.Reader, word string) {
 	}
 }
 
+func (s *Server) say(w *survey, word fourLetterWord) {
+	if !word.answer(w, s) && !w.failed {
+		emit(w, notServing+"\n")
+	}
+}
+
+// onUnixSocket reports whether the peer may enter a directory of this machine, rather than only reach a port.
+func onUnixSocket(nc net.Conn) bool {
+	_, ok := nc.RemoteAddr().(*net.UnixAddr)
+	return ok
+}
+
 func (s *Server) allowsWord(word string) bool {
 	return slices.Contains(s.cfg.FourLetterWords, "*") || slices.Contains(s.cfg.FourLetterWords, word)
 }
 
-func wordSrvr(w io.Writer, s *Server) bool {
-	f, ok := s.facts(detail{})
+func wordSrvr(w *survey, s *Server) bool {
+	f, ok := s.facts()
 	if !ok {
 		return false
 	}
@@ -115,15 +158,13 @@ func wordSrvr(w io.Writer, s *Server) bool {
 	return true
 }
 
-func wordStat(w io.Writer, s *Server) bool {
-	f, ok := s.facts(detail{})
+func wordStat(w *survey, s *Server) bool {
+	f, ok := s.facts()
 	if !ok {
 		return false
 	}
 	fmt.Fprintf(w, "Zookeeper version: %s\nClients:\n", versionText)
-	for i := range f.connections {
-		f.connections[i].write(w, true)
-	}
+	s.eachConn(w, func(c *connFacts) { c.write(w, true) })
 	fmt.Fprintln(w)
 	f.writeServer(w)
 	return true
@@ -133,18 +174,12 @@ func (f *facts) writeServer(w io.Writer) {
 	fmt.Fprintf(w, "Latency min/avg/max: %d/%s/%d\n", f.latency.min.Milliseconds(), decimal(f.latency.avg()),
 		f.latency.max.Milliseconds())
 	fmt.Fprintf(w, "Received: %d\nSent: %d\nConnections: %d\nOutstanding: %d\n", f.received, f.sent,
-		len(f.connections), f.outstanding)
+		f.connected(), f.outstanding)
 	fmt.Fprintf(w, "Zxid: 0x%x\nMode: %s\nNode count: %d\n", f.zxid, mode, f.nodes)
 }
 
-func wordCons(w io.Writer, s *Server) bool {
-	f, ok := s.facts(detail{})
-	if !ok {
-		return false
-	}
-	for i := range f.connections {
-		f.connections[i].write(w, false)
-	}
+func wordCons(w *survey, s *Server) bool {
+	s.eachConn(w, func(c *connFacts) { c.write(w, false) })
 	fmt.Fprintln(w)
 	return true
 }
@@ -168,14 +203,14 @@ func (c *connFacts) write(w io.Writer, brief bool) {
 	fmt.Fprintln(w, ")")
 }
 
-func wordConf(w io.Writer, s *Server) bool {
+func wordConf(w *survey, s *Server) bool {
 	for _, set := range s.settings() {
 		fmt.Fprintf(w, "%s=%v\n", set.key, set.value)
 	}
 	return true
 }
 
-func wordEnvi(w io.Writer, _ *Server) bool {
+func wordEnvi(w *survey, _ *Server) bool {
 	fmt.Fprintln(w, "Environment:")
 	for _, e := range environment() {
 		fmt.Fprintf(w, "%s=%s\n", e.key, e.value)
@@ -183,86 +218,101 @@ func wordEnvi(w io.Writer, _ *Server) bool {
 	return true
 }
 
-func wordDirs(w io.Writer, s *Server) bool {
+func wordDirs(w *survey, s *Server) bool {
 	fmt.Fprintf(w, "datadir_size: %d\nlogdir_size: %d\n", s.diskSize(), s.diskSize())
 	return true
 }
 
-func wordWchs(w io.Writer, s *Server) bool {
-	f, ok := s.facts(detail{})
+func wordWchs(w *survey, s *Server) bool {
+	f, ok := s.facts()
 	if ok {
 		fmt.Fprintf(w, "%d connections watching %d paths\nTotal watches:%d\n", f.watchConns, f.watchPaths, f.watchTotal)
 	}
 	return ok
 }
 
-func wordWchc(w io.Writer, s *Server) bool {
-	f, ok := s.facts(detail{watches: true})
-	if !ok {
-		return false
-	}
-	for _, id := range slices.Sorted(maps.Keys(f.byOwner)) {
-		fmt.Fprintln(w, sessionName(id))
-		for _, path := range f.byOwner[id] {
+func wordWchc(w *survey, s *Server) bool {
+	ok := s.eachWatcher(w, func(session int64, paths []string) {
+		fmt.Fprintln(w, sessionName(session))
+		for _, path := range paths {
 			fmt.Fprintf(w, "\t%s\n", path)
 		}
-	}
+	})
 	fmt.Fprintln(w)
-	return true
+	return ok
 }
 
-func wordWchp(w io.Writer, s *Server) bool {
-	f, ok := s.facts(detail{watches: true})
-	if !ok {
-		return false
-	}
-	for _, path := range slices.Sorted(maps.Keys(f.byPath)) {
+func wordWchp(w *survey, s *Server) bool {
+	ok := s.eachWatched(w, func(path string, sessions []int64) {
 		fmt.Fprintln(w, path)
-		for _, id := range f.byPath[path] {
+		for _, id := range sessions {
 			fmt.Fprintf(w, "\t%s\n", sessionName(id))
 		}
-	}
+	})
 	fmt.Fprintln(w)
-	return true
+	return ok
 }
 
-func wordDump(w io.Writer, s *Server) bool {
-	f, ok := s.facts(detail{dump: true})
+func wordDump(w *survey, s *Server) bool {
+	all, ok := s.expirings()
 	if !ok {
 		return false
+	}
+	at, owners := make(map[int64]time.Duration, len(all)), 0
+	for _, e := range all {
+		at[e.id] = e.at
+		if e.ephemeral {
+			owners++
+		}
 	}
 	fmt.Fprintln(w, "SessionTracker dump:")
-	fmt.Fprintf(w, "Session Sets (%d)/(%d):\n", len(f.deadlines), f.sessions)
-	for _, at := range slices.Sorted(maps.Keys(f.deadlines)) {
-		fmt.Fprintf(w, "%d expire at %s:\n", len(f.deadlines[at]), s.clock.wall(at).Format(time.UnixDate))
-		for _, id := range f.deadlines[at] {
-			fmt.Fprintf(w, "\t%s\n", sessionName(id))
+	sets := expirySets(all)
+	fmt.Fprintf(w, "Session Sets (%d)/(%d):\n", len(sets), len(all))
+	for _, set := range sets {
+		fmt.Fprintf(w, "%d expire at %s:\n", len(set), s.clock.wall(set[0].at).Format(time.UnixDate))
+		for _, e := range set {
+			fmt.Fprintf(w, "\t%s\n", sessionName(e.id))
 		}
 	}
-	fmt.Fprintf(w, "ephemeral nodes dump:\nSessions with Ephemerals (%d):\n", len(f.ephemeralsOf))
-	for _, id := range slices.Sorted(maps.Keys(f.ephemeralsOf)) {
-		fmt.Fprintf(w, "%s:\n", sessionName(id))
-		for _, path := range f.ephemeralsOf[id] {
+	fmt.Fprintf(w, "ephemeral nodes dump:\nSessions with Ephemerals (%d):\n", owners)
+	for _, e := range all {
+		if !e.ephemeral || w.failed {
+			continue
+		}
+		fmt.Fprintf(w, "%s:\n", sessionName(e.id))
+		for _, path := range s.ephemeralsOf(e.id) {
 			fmt.Fprintf(w, "\t%s\n", path)
 		}
 	}
 	// ZooKeeper lists when connections expire. Here a connection has no expiry but that of its session.
-	sets := make(map[time.Duration][]connFacts)
-	var n int
-	for at, ids := range f.deadlines {
-		for _, c := range f.connections {
-			if c.session != 0 && slices.Contains(ids, c.session) {
-				sets[at] = append(sets[at], c)
-				n++
-			}
+	var conns []expiring
+	names := make(map[int64]string)
+	s.eachConn(w, func(c *connFacts) {
+		if due, ok := at[c.session]; ok && c.session != 0 {
+			conns = append(conns, expiring{id: c.session, at: due})
+			names[c.session] = c.remote
 		}
-	}
-	fmt.Fprintf(w, "Connections dump:\nConnections Sets (%d)/(%d):\n", len(sets), n)
-	for _, at := range slices.Sorted(maps.Keys(sets)) {
-		fmt.Fprintf(w, "%d expire at %s:\n", len(sets[at]), s.clock.wall(at).Format(time.UnixDate))
-		for _, c := range sets[at] {
-			fmt.Fprintf(w, "\tip: /%s sessionId: %s\n", c.remote, sessionName(c.session))
+	})
+	slices.SortStableFunc(conns, func(a, b expiring) int { return cmp.Compare(a.at, b.at) })
+	sets = expirySets(conns)
+	fmt.Fprintf(w, "Connections dump:\nConnections Sets (%d)/(%d):\n", len(sets), len(conns))
+	for _, set := range sets {
+		fmt.Fprintf(w, "%d expire at %s:\n", len(set), s.clock.wall(set[0].at).Format(time.UnixDate))
+		for _, e := range set {
+			fmt.Fprintf(w, "\tip: /%s sessionId: %s\n", names[e.id], sessionName(e.id))
 		}
 	}
 	return true
+}
+
+// expirySets splits a list at each new time.
+func expirySets(all []expiring) (sets [][]expiring) {
+	for i, e := range all {
+		if i == 0 || e.at != all[i-1].at {
+			sets = append(sets, nil)
+		}
+		last := len(sets) - 1
+		sets[last] = append(sets[last], e)
+	}
+	return sets
 }

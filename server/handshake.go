@@ -41,9 +41,12 @@ func (o *owner) connect(it *item) {
 
 func (o *owner) newSession(it *item, req *wire.ConnectRequest, timeout time.Duration) {
 	c := it.conn
+	if o.cfg.RequireSASL {
+		o.makeSessionRoom()
+	}
 	tooMany, met := full(len(o.sessions), o.cfg.Limits.Sessions), limitSessions
 	if !tooMany {
-		tooMany, met = full(o.openedBy[c.ip], half(o.cfg.Limits.Sessions)), limitSessionsPerAddress
+		tooMany, met = full(o.openedBy[c.from], half(o.cfg.Limits.Sessions)), limitSessionsPerAddress
 	}
 	if tooMany { // close, as ZooKeeper does with too many connections: a handshake's reply has no error code
 		o.hit(met, c.remote)
@@ -58,8 +61,11 @@ func (o *owner) newSession(it *item, req *wire.ConnectRequest, timeout time.Dura
 		o.tx(o.current()).SetSeed(o.seed)
 	}
 	s := o.addSession(id, timeout, o.clock.now())
-	s.opener = c.ip
-	o.openedBy[c.ip]++
+	s.opener = c.from
+	o.openedBy[c.from]++
+	if o.cfg.RequireSASL {
+		o.meet(s)
+	}
 	o.attach(c, s)
 	o.replyConnect(it, o.connectResponse(s, req), o.store != nil, false)
 }
@@ -195,23 +201,13 @@ func (o *owner) addSession(id int64, timeout, now time.Duration) *session {
 func (o *owner) removeSession(s *session) {
 	o.expiry.remove(s)
 	delete(o.sessions, s.id)
+	o.forget(s)
 	if s.opener == "" {
 		return
 	}
 	if o.openedBy[s.opener]--; o.openedBy[s.opener] == 0 {
 		delete(o.openedBy, s.opener)
 	}
-}
-
-// endSession ends a session for the server's own reasons, such as expiry. It closes the connection without a reply; a
-// client that reconnects learns that the session has expired.
-func (o *owner) endSession(s *session) {
-	if s.conn != nil {
-		o.detach(s.conn)
-	}
-	r := o.tree.CloseSession(o.nextZxid(), time.Now().UnixMilli(), s.id)
-	o.removeSession(s)
-	o.record(&r)
 }
 
 // sessionName formats a session's id as ZooKeeper does.

@@ -19,8 +19,8 @@ type Limits struct {
 	// Sessions is the number of sessions, 100000. One address may have half of them. The server closes a connection
 	// that asks for one more.
 	Sessions int
-	// Conns is the number of connections: 20000, or three quarters of the files that the process may open if that is
-	// less. The server closes any further connection.
+	// Conns is the number of connections, those for HTTP commands included: 20000, or less if the process may not open
+	// so many files, of which some are kept aside for the data. The server closes any further connection.
 	Conns int
 	// Watches is the number of watches of one connection, 100000, with 256 bytes of path for each. A persistent watch
 	// counts twice. A request for more is refused with BadArguments and changes nothing.
@@ -76,6 +76,9 @@ const (
 	limitUnsent
 	limitMemory
 	limitSendTime
+	limitStored
+	limitEvents
+	limitLists
 	limitCount
 )
 
@@ -84,13 +87,14 @@ var limitNames = [limitCount]string{
 	"sessions", "sessions_per_address", "connections", "connections_per_address", "watches_per_connection",
 	"identities_per_connection",
 	"reply_bytes", "unsent_bytes_per_connection", "memory_bytes", "send_milliseconds",
+	"acl_bytes_per_multi", "events_per_write", "monitoring_lists",
 }
 
 // withDefaults fills in defaults.
 func (l Limits) withDefaults(maxFrame int) Limits {
 	conns := 20_000
 	if files := fileLimit(); files > 0 {
-		conns = int(min(int64(conns), files*3/4))
+		conns = min(conns, connsWithin(files))
 	}
 	l.Sessions = cmp.Or(l.Sessions, 100_000)
 	l.Conns = cmp.Or(l.Conns, conns)
@@ -154,6 +158,12 @@ func half(limit int) int {
 	return max(1, limit/2)
 }
 
+// maxEvents is how many events one write may cause.
+const maxEvents = 100_000
+
+// maxLists returns how many bytes of access lists one multi may store without containing them.
+func (c *Config) maxLists() int { return max(4<<20, 4*c.MaxFrame) }
+
 // limit returns the value of a limit.
 func (c *Config) limit(l limit) int64 {
 	return [limitCount]int64{
@@ -161,6 +171,7 @@ func (c *Config) limit(l limit) int64 {
 		int64(c.Limits.Watches),
 		int64(c.Limits.Identities), int64(c.Limits.Reply), int64(c.Limits.Unsent), int64(c.Limits.Memory),
 		c.Limits.SendTime.Milliseconds(),
+		int64(c.maxLists()), maxEvents, maxSurveys,
 	}[l]
 }
 

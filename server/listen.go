@@ -101,6 +101,10 @@ func (s *Server) closeListeners() {
 
 // warnOpen warns if any client on the network may use the server.
 func (s *Server) warnOpen() {
+	if s.cfg.EnforceQuota && !s.cfg.SkipACL && s.owner.tree.AnyoneMaySetQuotas() {
+		s.cfg.Logger.Warn("server: quotas are enforced, but any client may change them: set an access list on " +
+			"/zookeeper/quota")
+	}
 	if s.cfg.RequireSASL {
 		return
 	}
@@ -165,11 +169,8 @@ func (s *Server) admitConn(nc net.Conn, secure bool) {
 	s.mu.Lock()
 	s.lastConn++
 	c := newConn(s, nc, s.lastConn, secure)
-	tooMany, met := full(s.counted, s.cfg.Limits.Conns), limitConns
-	if !tooMany {
-		tooMany, met = full(s.perIP[c.ip], s.cfg.MaxClientConns), limitConnsPerAddress
-	}
-	if s.closed || tooMany {
+	met, ok := s.makeRoom(c.from)
+	if s.closed || !ok {
 		closed := s.closed
 		s.mu.Unlock()
 		c.kill()
@@ -179,36 +180,15 @@ func (s *Server) admitConn(nc net.Conn, secure bool) {
 		return
 	}
 	s.conns[c.id] = c
-	c.counted = true
-	s.counted++
-	s.perIP[c.ip]++
+	c.counted, c.open = true, true
+	s.count(c.from)
+	if s.cfg.RequireSASL {
+		s.strangers.add(c)
+	}
 	s.wg.Add(2)
 	s.mu.Unlock()
 	go func() { defer s.wg.Done(); c.read() }()
 	go func() { defer s.wg.Done(); c.write() }()
-}
-
-// discount stops counting a connection. It runs before the client can see the connection end: a client that reconnects
-// at once must not be refused because of a connection that is over, nor find it in a list.
-func (s *Server) discount(c *conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !c.counted {
-		return
-	}
-	c.counted = false
-	s.counted--
-	if s.perIP[c.ip]--; s.perIP[c.ip] == 0 {
-		delete(s.perIP, c.ip)
-	}
-}
-
-// remove removes a closed connection.
-func (s *Server) remove(c *conn) {
-	s.discount(c)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.conns, c.id)
 }
 
 // gone tells the owner that a connection's reader has ended.

@@ -4,7 +4,6 @@ package server
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"os/user"
 	"runtime"
@@ -19,19 +18,11 @@ type gauge struct {
 
 // gauges returns the values that monitoring systems read, in ZooKeeper's order and under its names.
 func (f *facts) gauges(s *Server) []gauge {
-	plain, tls := 0, 0
-	for _, c := range f.connections {
-		if c.secure {
-			tls++
-		} else {
-			plain++
-		}
-	}
 	out := []gauge{
 		{"version", versionText},
 		{"server_state", mode},
 		{"ephemerals_count", f.ephemerals},
-		{"num_alive_connections", len(f.connections)},
+		{"num_alive_connections", f.connected()},
 		{"avg_latency", f.latency.avg()},
 		{"outstanding_requests", f.outstanding},
 		{"znode_count", f.nodes},
@@ -53,8 +44,8 @@ func (f *facts) gauges(s *Server) []gauge {
 		{"max_latency", f.latency.max.Milliseconds()},
 		{"outstanding_tls_handshake", 0},
 		{"min_client_response_size", f.size.min},
-		{"non_mtls_local_conn_count", plain},
-		{"secure_connections", tls},
+		{"non_mtls_local_conn_count", f.plain},
+		{"secure_connections", f.secure},
 		{"goroutines", runtime.NumGoroutine()},
 		{"disk_size", s.diskSize()},
 	}
@@ -65,8 +56,8 @@ func (f *facts) gauges(s *Server) []gauge {
 	return out
 }
 
-func wordMntr(w io.Writer, s *Server) bool {
-	f, ok := s.facts(detail{})
+func wordMntr(w *survey, s *Server) bool {
+	f, ok := s.facts()
 	if !ok {
 		return false
 	}

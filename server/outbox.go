@@ -256,7 +256,7 @@ func (c *conn) hangUp() {
 	if _, plain := c.nc.(syscall.Conn); !ok || !plain && !secure {
 		return
 	}
-	c.srv.discount(c)
+	c.srv.linger(c)
 	if half.CloseWrite() != nil || c.nc.SetReadDeadline(time.Now().Add(maxLinger)) != nil {
 		return
 	}

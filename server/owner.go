@@ -3,6 +3,7 @@ package server
 // The goroutine that owns the tree, the sessions and the batch being filled.
 
 import (
+	"container/list"
 	"runtime"
 	"sync"
 	"time"
@@ -26,7 +27,8 @@ type owner struct {
 
 	watchers map[tree.WatcherID]*conn // connections that have finished the handshake
 	sessions map[int64]*session
-	openedBy map[string]int // number of sessions by the address that opened them
+	openedBy map[string]int // number of sessions by the address that opened them, as addressKey
+	unknown  list.List      // sessions in which nobody has logged in, if Config.RequireSASL; the oldest first
 	expiry   expiry
 	idle     idle
 	reaper   reaper
@@ -40,6 +42,8 @@ type owner struct {
 	recycled   []*batch         // scratch of recycle
 	cost       int              // bytes of requests and replies so far
 	unwatching []tree.WatcherID // closed connections with watches left to remove
+	expired    []*session       // left to end
+	endings    []ending         // ended sessions with nodes left to delete
 
 	large      []*conn   // connections whose next request is large and waits for its turn
 	largeBatch uint64    // the last batch with a large write
@@ -74,7 +78,7 @@ func (o *owner) run() {
 	defer o.turn.Unlock()
 	for {
 		timer.Reset(o.nextDue())
-		more := o.mayServeLarge() || len(o.unwatching) > 0
+		more := o.mayServeLarge() || len(o.unwatching) > 0 || o.tree.MustTend() || o.mayEnd()
 		o.turn.Unlock()
 		if more { // serve small requests first, if any have come by now
 			signal(o.queue.wake)
@@ -99,6 +103,8 @@ func (o *owner) run() {
 		}
 		o.serveLarge()
 		o.removeWatches()
+		o.endSessions()
+		o.tend()
 		o.recycle()
 		if o.open != nil && o.inFlight.room() {
 			o.seal()
@@ -171,7 +177,7 @@ func (o *owner) nextDue() time.Duration {
 	if len(o.expiry.buckets) > 0 && o.clock.running() {
 		wait = o.expiry.wait(o.clock.now())
 	}
-	if len(o.large) > 0 && !o.largeNext.IsZero() {
+	if len(o.large)+len(o.endings) > 0 && !o.largeNext.IsZero() {
 		wait = min(wait, time.Until(o.largeNext))
 	}
 	return max(time.Nanosecond, min(wait, o.idle.wait(o), o.reaper.wait()))
@@ -180,10 +186,7 @@ func (o *owner) nextDue() time.Duration {
 // runDue does what has become due: expiry, collection, stopping when idle.
 func (o *owner) runDue() {
 	if len(o.expiry.buckets) > 0 {
-		for _, s := range o.expiry.expired(o.clock.now()) {
-			o.cfg.Logger.Info("server: session expired", "session", sessionName(s.id))
-			o.endSession(s)
-		}
+		o.expired = append(o.expired, o.expiry.expired(o.clock.now())...)
 	}
 	o.reaper.run(o)
 	o.idle.run(o)
@@ -258,9 +261,25 @@ func (o *owner) nextZxid() int64 {
 
 // record adds the changes of a write to the batch being filled, and sends its events.
 func (o *owner) record(r *tree.Result) {
+	for _, id := range r.Cut {
+		if c := o.watchers[id]; c != nil {
+			o.hit(limitEvents, c.remote)
+			c.kill()
+		}
+	}
+	if o.tree.MustTend() {
+		signal(o.queue.wake)
+	}
 	if o.store != nil && len(r.Changes) > 0 {
 		b := o.current()
 		o.tx(b).Add(r.Changes)
+		stored := 0
+		for i := range r.Changes {
+			stored += len(r.Changes[i].Value)
+		}
+		if stored > largeSize { // more than what its request contains: access lists
+			o.countBytes(stored)
+		}
 		for path := range r.Touched() {
 			if o.dirty[path] != b.seq {
 				o.dirty[path] = b.seq
@@ -269,6 +288,14 @@ func (o *owner) record(r *tree.Result) {
 		}
 	}
 	o.fire(r.Events, o.store != nil)
+}
+
+// tend does a part of what writes have left to do.
+func (o *owner) tend() {
+	if o.tree.MustTend() {
+		r, _ := o.tree.Tend(o.zxid)
+		o.record(&r)
+	}
 }
 
 func (o *owner) tx(b *batch) *store.Batch {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/tree"
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
@@ -32,6 +33,7 @@ type item struct {
 	at   time.Duration
 	conn *conn
 	req  wire.Record
+	walk *tree.Walk // of a request that counts nodes, once it has begun
 	call func()
 }
 

@@ -46,8 +46,11 @@ type rawClient struct {
 	events   []wire.Event
 }
 
-func (s *Server) dialRaw() (*rawClient, error) {
-	a := s.Addrs()[0]
+func (s *Server) dialRaw() (*rawClient, error) { return dialAddr(s.Addrs()[0]) }
+
+func (s *Server) dialAdmin() (*rawClient, error) { return dialAddr(s.AdminAddr()) }
+
+func dialAddr(a net.Addr) (*rawClient, error) {
 	nc, err := new(net.Dialer).DialContext(context.Background(), a.Network(), a.String())
 	if err != nil {
 		return nil, err

@@ -34,6 +34,8 @@ func (o *owner) request(it *item) {
 		o.write(it)
 	case it.code != wire.OK:
 		o.answer(it, it.code, nil, false)
+	case it.op == wire.OpGetAllChildren:
+		o.countBelow(it)
 	case tree.IsRead(it.op):
 		o.read(it)
 	case it.op == wire.OpAuth:
@@ -85,7 +87,26 @@ func (o *owner) read(it *item) {
 	o.reply(it, o.shown(hold), code, body, hold, false)
 }
 
-// atLimit counts a read that a limit has refused. If setWatches was refused it ends the connection and reports true:
+// countBelow serves a part of a request that counts nodes, and answers it after the last part.
+func (o *owner) countBelow(it *item) {
+	c := it.conn
+	var body wire.Record
+	code := wire.OK
+	if it.walk == nil {
+		it.walk, code = o.tree.Walk(&c.caller, it.req)
+	}
+	if code == wire.OK {
+		if !it.walk.Step(visitsAtOnce) {
+			it.more = true
+			return
+		}
+		body = it.walk.Answer()
+	}
+	hold := o.holdReply(c) || o.pending()
+	o.reply(it, o.shown(hold), code, body, hold, false)
+}
+
+// atLimit counts a request that a limit has refused. If setWatches was refused it ends the connection and reports true:
 // clients do not ask for those watches again, and would miss their events.
 func (o *owner) atLimit(it *item, code wire.Code) (ended bool) {
 	switch o.tree.TakeLimit() {
@@ -97,6 +118,10 @@ func (o *owner) atLimit(it *item, code wire.Code) (ended bool) {
 		}
 	case tree.ReplyLimit:
 		o.hit(limitReply, it.conn.remote)
+	case tree.ListLimit:
+		o.hit(limitStored, it.conn.remote)
+	case tree.EventLimit:
+		o.hit(limitEvents, it.conn.remote)
 	case tree.NoLimit:
 	}
 	return false
@@ -111,19 +136,11 @@ func (o *owner) write(it *item) {
 		return
 	}
 	r := o.tree.Write(zxid, time.Now().UnixMilli(), &it.conn.caller, it.op, it.req)
+	if r.Code == wire.MarshallingError {
+		o.atLimit(it, r.Code)
+	}
 	o.record(&r)
 	o.answerWrite(it, zxid, r.Code, r.Body, false)
-}
-
-// closeSession ends the client's session. The reply is the connection's last frame.
-func (o *owner) closeSession(it *item) {
-	s := it.conn.sess.Load()
-	zxid := o.nextZxid()
-	r := o.tree.CloseSession(zxid, time.Now().UnixMilli(), s.id)
-	o.removeSession(s)
-	o.record(&r)
-	o.answerWrite(it, zxid, r.Code, nil, true)
-	o.end(it.conn)
 }
 
 // end stops serving c after its last reply: it drops further requests and removes the watches.

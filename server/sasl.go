@@ -57,6 +57,9 @@ func (o *owner) saslStep(it *item) {
 		o.refuseSASL(it)
 		return
 	}
+	if o.cfg.RequireSASL {
+		o.known(c)
+	}
 	c.addID(wire.ID{Scheme: "sasl", ID: user})
 	if slices.Contains(o.cfg.SASLSupers, user) {
 		c.addSuper()

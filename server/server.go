@@ -54,6 +54,7 @@ type Server struct {
 	admin     *admin
 	adminAddr net.Addr
 	listeners []listener
+	surveying chan struct{} // semaphore: looking at all connections for monitoring
 
 	wg        sync.WaitGroup
 	stopping  chan struct{} // closed by stop
@@ -70,8 +71,9 @@ type Server struct {
 	closed   bool
 	lastConn uint64
 	conns    map[tree.WatcherID]*conn // all open ones
-	counted  int                      // how many of them count towards the limits
-	perIP    map[string]int           // counted by address
+	admission
+	surveys   int            // lists that are being written
+	surveysOf map[string]int // by address
 }
 
 // Start starts a server, which accepts connections when Start returns. It runs until Close, the end of ctx or a
@@ -96,7 +98,8 @@ func start(ctx context.Context, cfg Config, d disk) (*Server, error) {
 		commits: make(chan *batch, maxInFlight), inFlight: inFlight{hasRoom: make(chan struct{}, 1)},
 		applying: make(chan struct{}, 1), releasing: make(chan struct{}, 1),
 		stopping: make(chan struct{}), ownerDone: make(chan struct{}), done: make(chan struct{}),
-		conns: make(map[tree.WatcherID]*conn), perIP: make(map[string]int),
+		conns: make(map[tree.WatcherID]*conn), admission: newAdmission(&cfg),
+		surveysOf: make(map[string]int), surveying: make(chan struct{}, 1),
 	}
 	s.traceMask.Store(defaultTraceMask)
 	if err := s.load(); err != nil {
@@ -125,6 +128,7 @@ func (s *Server) load() error {
 		Schemes: s.cfg.schemes(), NeverUsedAfter: s.cfg.ContainerUnused.Milliseconds(),
 		MaxWatches: s.cfg.Limits.Watches, WatchPath: watchPath,
 		MaxReply: s.cfg.Limits.Reply - replyHeader - frameHeader,
+		MaxLists: s.cfg.maxLists(), MaxEvents: maxEvents,
 	}
 	if s.cfg.InMemory {
 		s.owner = newOwner(s, tree.New(cfg))

@@ -3,6 +3,7 @@ package server
 // Sessions, their passwords and their expiry.
 
 import (
+	"container/list"
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -21,7 +22,8 @@ type session struct {
 	unread       atomic.Int32  // its connections whose readers wait for the disk
 	timeoutBatch uint64        // the last batch that made its timeout longer
 	granted      time.Duration // the timeout of the last handshake, which may be shorter
-	opener       string        // the address that opened it, "" if that was before a restart
+	opener       string        // the address that opened it, as addressKey, "" if that was before a restart
+	stranger     *list.Element // in the owner's list unknown, nil if it is not there
 	conn         *conn         // nil while the client is disconnected
 	bucket       int64         // in expiry
 }
@@ -100,6 +102,12 @@ func (e *expiry) put(s *session, bucket int64) {
 func (e *expiry) move(s *session, now time.Duration) {
 	e.remove(s)
 	e.add(s, now)
+}
+
+// has reports whether s is in its bucket.
+func (e *expiry) has(s *session) bool {
+	_, ok := e.buckets[s.bucket][s]
+	return ok
 }
 
 func (e *expiry) remove(s *session) {

@@ -24,7 +24,7 @@ import (
 //   - The connection's writer encodes a large reply (see bulk).
 //   - The owner sets and removes watches in pieces. Other requests may be served between the pieces of one request, but
 //     its client cannot tell: each path is checked on its own, and the reply comes after the last piece. If the
-//     connection closes meanwhile, the owner removes the watches set so far.
+//     connection closes meanwhile, the owner removes the watches set so far. It counts descendants in pieces, too.
 //   - The owner commits large writes one after the other (see mayServeLarge).
 
 const (
@@ -32,7 +32,8 @@ const (
 	largeSize  = 64 << 10  // bytes of a request or reply above which it is large
 	largeShare = 512 << 10 // bytes of large requests and replies in one round, and in one commit
 
-	watchesAtOnce = 100 // watches to set or remove in one round
+	watchesAtOnce = 100  // watches to set or remove in one round
+	visitsAtOnce  = 5000 // nodes to count in one round
 )
 
 // isLarge reports whether a request or its reply is large.
@@ -40,8 +41,8 @@ func (o *owner) isLarge(it *item) bool {
 	if it.size > largeSize {
 		return true
 	}
-	read := it.kind == itemRequest && it.code == wire.OK && tree.IsRead(it.op)
-	return read && o.tree.Exceeds(&it.conn.caller, it.op, it.req, largeSize)
+	known := it.kind == itemRequest && it.code == wire.OK && (tree.IsRead(it.op) || tree.IsWrite(it.op))
+	return known && o.tree.Exceeds(&it.conn.caller, it.op, it.req, largeSize)
 }
 
 // mustPark parks a request and reports true if it must wait: for parked requests of its connection, for the client to
@@ -138,11 +139,16 @@ func (o *owner) mayServeLarge() bool {
 		return false
 	case !o.large[0].writesNext():
 		return true
-	case o.open != nil && o.open.large > 0:
-		return o.open.large < largeShare
-	default:
-		return o.largeBatch <= o.durable.seq.Load() && !time.Now().Before(o.largeNext)
 	}
+	return o.mayWriteLarge()
+}
+
+// mayWriteLarge reports whether a commit may have a large write now.
+func (o *owner) mayWriteLarge() bool {
+	if o.open != nil && o.open.large > 0 {
+		return o.open.large < largeShare
+	}
+	return o.largeBatch <= o.durable.seq.Load() && !time.Now().Before(o.largeNext)
 }
 
 // unwatch removes the watches of a closed connection, which gets no events any more. If there are many, it removes the

@@ -125,6 +125,9 @@ func (z *zooCfg) address(portKey, hostKey string) string {
 		}
 		return ""
 	}
+	if host == "unix" { // Config.Listen would take the port for the name of a socket
+		z.errs = append(z.errs, fmt.Errorf("server: %s must not be unix: it names sockets here", hostKey))
+	}
 	return net.JoinHostPort(strings.Trim(host, "[]"), strconv.Itoa(port))
 }
 

@@ -169,3 +169,14 @@ func FuzzZooCfg(f *testing.F) {
 		}
 	})
 }
+
+// Config.Listen takes "unix:2181" for a socket.
+func TestHostNamedUnixIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{"clientPort", "secureClientPort"} {
+		_, _, err := server.ParseZooCfg(strings.NewReader("dataDir=/x\n" + key + "=2181\n" + key + "Address=unix\n"))
+		if err == nil || !strings.Contains(err.Error(), key+"Address") {
+			t.Errorf("%sAddress=unix: got %v, want an error that names the key", key, err)
+		}
+	}
+}

@@ -129,7 +129,10 @@ func (f *Files) Server(base *tls.Config) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.refresh()
-		if f.server == nil { // with keys of its own for session tickets: they do not outlive the authorities
+		// Session tickets of before are still accepted: crypto/tls takes their keys from the configuration that has
+		// this function, whatever it returns. What protects is that it resumes a session only if the certificate in the
+		// ticket leads to one of the ClientCAs returned here.
+		if f.server == nil {
 			f.server = plain.Clone()
 			f.server.Certificates, f.server.ClientCAs = []tls.Certificate{*f.cert}, f.cas
 		}

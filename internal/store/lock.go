@@ -48,16 +48,21 @@ func makeDir(fs vfs.FS, dir string) error {
 }
 
 // lockDir takes the directory's lock, which the operating system releases when the process ends, and writes the process
-// id. The id has its own file because taking the lock truncates the lock file.
-func lockDir(fs vfs.FS, dir string) (io.Closer, error) {
-	unlock, err := fs.Lock(fs.PathJoin(dir, "lock"))
+// id. The id has its own file because taking the lock truncates the lock file. If the file system is the operating
+// system's, both files are private.
+func lockDir(fs vfs.FS, dir string, private bool) (io.Closer, error) {
+	lock := fs.PathJoin(dir, "lock")
+	if private {
+		makeFilePrivate(lock)
+	}
+	unlock, err := fs.Lock(lock)
 	if err != nil {
 		if pid := readPID(fs, dir); pid != 0 || !os.IsPermission(err) {
 			return nil, &InUseError{Dir: dir, PID: pid}
 		}
 		return nil, fmt.Errorf("store: cannot lock %s: %w", dir, err)
 	}
-	if err := writePID(fs, dir); err != nil {
+	if err := writePID(fs, dir, private); err != nil {
 		_ = unlock.Close()
 		return nil, fmt.Errorf("store: cannot write to %s: %w", dir, err)
 	}
@@ -66,10 +71,13 @@ func lockDir(fs vfs.FS, dir string) (io.Closer, error) {
 
 func pidFile(fs vfs.FS, dir string) string { return fs.PathJoin(dir, "pid") }
 
-func writePID(fs vfs.FS, dir string) error {
+func writePID(fs vfs.FS, dir string, private bool) error {
 	f, err := fs.Create(pidFile(fs, dir), vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
+	}
+	if private { // only now: Create replaces an existing file by a new one
+		makeFilePrivate(pidFile(fs, dir))
 	}
 	if _, err = fmt.Fprintln(f, os.Getpid()); err != nil {
 		_ = f.Close()

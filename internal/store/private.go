@@ -36,3 +36,13 @@ func makePrivate(fs vfs.FS, dir string) error {
 	}
 	return errors.Join(f.Chmod(0o600), f.Close())
 }
+
+// makeFilePrivate gives a file a mode that keeps out other users, and creates it if it is missing. An error will show
+// when the file is used. It must not open an existing file: closing that would give up the process's lock on it.
+func makeFilePrivate(name string) {
+	if f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+		_ = f.Close()
+		return
+	}
+	_ = os.Chmod(name, 0o600)
+}

@@ -63,6 +63,7 @@ type Store struct {
 	dir    string
 	db     *pebble.DB
 	side   *sideLog
+	spare  *spareFS // nil with a file system of a test
 	unlock io.Closer
 	logger *slog.Logger
 
@@ -79,19 +80,25 @@ type Store struct {
 
 // Open opens the store of a directory and locks the directory. It returns an InUseError if another process holds that
 // lock. An empty or missing directory becomes an empty store at zxid 0.
-func Open(cfg Config) (*Store, error) {
+func Open(cfg Config) (_ *Store, err error) {
+	s := &Store{dir: cfg.Dir, logger: cfg.Logger, failed: make(chan struct{})}
 	fs := cfg.FS
 	if fs == nil {
-		fs = vfs.Default
+		s.spare = newSpareFS(vfs.Default)
+		fs = s.spare
+		defer func() {
+			if err != nil {
+				s.spare.close()
+			}
+		}()
 	}
-	s := &Store{dir: cfg.Dir, logger: cfg.Logger, failed: make(chan struct{})}
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
 	if err := makeDir(fs, cfg.Dir); err != nil {
 		return nil, fmt.Errorf("store: cannot create the data directory: %w", err)
 	}
-	unlock, err := lockDir(fs, cfg.Dir)
+	unlock, err := lockDir(fs, cfg.Dir, cfg.FS == nil)
 	if err != nil {
 		return nil, err
 	}
@@ -263,6 +270,9 @@ func (s *Store) cause(err error) error {
 // Close releases the reserved zxids above zxid, which is the last one used, closes the database and unlocks the
 // directory.
 func (s *Store) Close(zxid int64) error {
+	if s.spare != nil {
+		defer s.spare.close()
+	}
 	if s.stuck {
 		// Pebble cannot be closed. The directory stays locked until the process ends, because Pebble's goroutines may
 		// still write to it.

@@ -3,6 +3,7 @@ package tree
 // Access lists.
 
 import (
+	"hash/maphash"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -12,13 +13,27 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// acl is an access control list, shared by all nodes that have an equal one.
+// acl is an access control list, shared by all nodes that have an equal one. It is parsed once: what it costs to check
+// a caller must not grow with the list, because a list may fill a frame, and a frame may have as many checks.
 type acl struct {
 	list  []wire.ACL
 	world wire.Perms // what any client may do
 	open  bool       // the list equals openList
 	size  int        // bytes of the list in an answer
+	ids   map[uint64]grant
+	nets  map[netip.Prefix]wire.Perms // of the entries with the scheme ip, masked
+	bits  [2][]int                    // the lengths of nets that occur, for IPv4 and for IPv6
+	clash []wire.ACL                  // entries whose hash another identity has
 }
+
+// grant is what a list grants to one identity, the one of its first entry.
+type grant struct {
+	perms wire.Perms
+	first int
+}
+
+// idSeed makes the hashes of identities unpredictable.
+var idSeed = maphash.MakeSeed()
 
 var (
 	anyone   = wire.ID{Scheme: "world", ID: "anyone"}
@@ -27,13 +42,86 @@ var (
 
 func newACL(list []wire.ACL) *acl {
 	a := &acl{list: list, open: slices.Equal(list, openList)}
-	for _, e := range list {
-		if e.ID == anyone {
-			a.world |= e.Perms
-		}
+	for i, e := range list {
 		a.size += entrySize + len(e.ID.Scheme) + len(e.ID.ID)
+		switch net, ok := parseNet(e.ID.ID); {
+		case e.ID == anyone:
+			a.world |= e.Perms
+		case e.ID.Scheme != "ip":
+			a.grantTo(i, e)
+		case ok:
+			a.grantNet(net.Masked(), e.Perms)
+		}
 	}
 	return a
+}
+
+func (a *acl) grantTo(i int, e wire.ACL) {
+	if a.ids == nil {
+		a.ids = map[uint64]grant{}
+	}
+	h := maphash.Comparable(idSeed, e.ID)
+	g, taken := a.ids[h]
+	switch {
+	case !taken:
+		g = grant{first: i}
+	case a.list[g.first].ID != e.ID:
+		a.clash = append(a.clash, e)
+		return
+	}
+	g.perms |= e.Perms
+	a.ids[h] = g
+}
+
+func (a *acl) grantNet(net netip.Prefix, perms wire.Perms) {
+	if a.nets == nil {
+		a.nets = map[netip.Prefix]wire.Perms{}
+	}
+	a.nets[net] |= perms
+	lengths := &a.bits[family(net.Addr())]
+	if !slices.Contains(*lengths, net.Bits()) {
+		*lengths = append(*lengths, net.Bits())
+	}
+}
+
+func family(a netip.Addr) int {
+	if a.Is4() {
+		return 0
+	}
+	return 1
+}
+
+// grants returns what the list grants to an identity with the given hash.
+func (a *acl) grants(id wire.ID, hash uint64) (perms wire.Perms) {
+	if id.Scheme == "ip" {
+		return a.grantsAddress(id.ID)
+	}
+	if g, ok := a.ids[hash]; ok && a.list[g.first].ID == id {
+		perms = g.perms
+	}
+	for _, e := range a.clash {
+		if e.ID == id {
+			perms |= e.Perms
+		}
+	}
+	return perms
+}
+
+func (a *acl) grantsAddress(text string) (perms wire.Perms) {
+	if len(a.nets) == 0 {
+		return 0
+	}
+	addr, err := netip.ParseAddr(text)
+	if err != nil {
+		return 0
+	}
+	addr = addr.WithZone("").Unmap()
+	for _, n := range a.bits[family(addr)] {
+		if net, err := addr.Prefix(n); err == nil {
+			perms |= a.nets[net]
+		}
+	}
+	return perms
 }
 
 // intern returns the shared value of a list. The table is bounded, in lists and in bytes. When it is full it starts
@@ -53,6 +141,7 @@ func (t *Tree) intern(list []wire.ACL) *acl {
 	}
 	t.listed += len(t.key)
 	a := newACL(list)
+	t.longLists = t.longLists || a.size > longList
 	t.lists[string(t.key)] = a
 	return a
 }
@@ -182,37 +271,41 @@ func parseNet(s string) (netip.Prefix, bool) {
 
 // allowed reports whether c may do any of want on a node with list a.
 func (t *Tree) allowed(c *Caller, a *acl, want wire.Perms) bool {
-	if a.world&want != 0 || c == nil || t.cfg.SkipACL || len(a.list) == 0 || c.super() {
-		return true
+	return a.world&want != 0 || c == nil || t.cfg.SkipACL || len(a.list) == 0 || c.verdict(a)&want != 0
+}
+
+// verdicts is what a caller remembers of the last list that it was checked against, so that the same check costs
+// nothing for each of many operations, or of many events.
+type verdicts struct {
+	list  *acl
+	ids   int // how many identities it had
+	perms wire.Perms
+	super bool
+	// hashes are those of the first identities; the others are hashed when they are needed.
+	hashes []uint64
+}
+
+// verdict returns everything that c may do on a node with list a.
+func (c *Caller) verdict(a *acl) wire.Perms {
+	v := &c.seen
+	if v.list == a && v.ids == len(c.IDs) && v.super == c.Super {
+		return v.perms
 	}
-	for _, e := range a.list {
-		if e.Perms&want != 0 && c.matches(e.ID) {
-			return true
+	for _, id := range c.IDs[len(v.hashes):] {
+		v.hashes = append(v.hashes, maphash.Comparable(idSeed, id))
+	}
+	v.list, v.ids, v.super, v.perms = a, len(c.IDs), c.Super, a.world
+	for i, id := range c.IDs {
+		if id.Scheme == "super" {
+			v.perms = wire.PermAll
+			break
 		}
+		v.perms |= a.grants(id, v.hashes[i])
 	}
-	return false
-}
-
-func (c *Caller) super() bool {
-	return c.Super || slices.ContainsFunc(c.IDs, func(id wire.ID) bool { return id.Scheme == "super" })
-}
-
-func (c *Caller) matches(want wire.ID) bool {
-	for _, id := range c.IDs {
-		if id == want || id.Scheme == "ip" && want.Scheme == "ip" && inNet(id.ID, want.ID) {
-			return true
-		}
+	if c.Super {
+		v.perms = wire.PermAll
 	}
-	return false
-}
-
-func inNet(address, network string) bool {
-	net, ok := parseNet(network)
-	if !ok {
-		return false
-	}
-	addr, err := netip.ParseAddr(address)
-	return err == nil && net.Contains(addr.WithZone("").Unmap())
+	return v.perms
 }
 
 // masked returns a list as a caller without ADMIN sees it: without password hashes.

@@ -3,24 +3,26 @@ package tree
 // Containers and TTL nodes that may be deleted.
 
 import (
-	"slices"
-
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// Containers returns the sorted paths of the containers and TTL nodes that may be deleted at the given time, in
-// milliseconds since 1970. The caller deletes each with Write, operation deleteContainer and nil Caller, which checks
-// again.
-func (t *Tree) Containers(now int64) []string {
-	var paths []string
-	for n := range t.collectables {
+// Containers looks at no more than n of the first from containers and TTL nodes, the last ones first, and returns the
+// paths of those that may be deleted at the given time, in milliseconds since 1970. The next call continues with left,
+// until it is 0. Nodes that come or go between the calls make a pass neither miss another node nor end late. The caller
+// deletes each with Write, operation deleteContainer and nil Caller, which checks again.
+func (t *Tree) Containers(now int64, from, n int) (paths []string, left int) {
+	from = min(from, len(t.collectables))
+	left = max(0, from-n)
+	for _, n := range t.collectables[left:from] {
 		if t.collectable(n, now) {
 			paths = append(paths, n.path)
 		}
 	}
-	slices.Sort(paths)
-	return paths
+	return paths, left
 }
+
+// CollectableCount returns the number of containers and TTL nodes.
+func (t *Tree) CollectableCount() int { return len(t.collectables) }
 
 // collectable reports whether the collector may delete n. A container must have had a child, or be older than
 // Config.NeverUsedAfter.

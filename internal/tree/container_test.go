@@ -21,7 +21,7 @@ func (c *client) mkTTL(path string, life int64) {
 
 func (s *server) wantContainers(now int64, want ...string) {
 	s.t.Helper()
-	if got := s.tree.Containers(now); !slices.Equal(got, want) {
+	if got := s.tree.AllContainers(now); !slices.Equal(got, want) {
 		s.t.Errorf("collectable: got %v, want %v", got, want)
 	}
 }

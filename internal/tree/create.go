@@ -86,7 +86,7 @@ func (t *Tree) serveCreate(c *Caller, op wire.Op, req wire.Record) (wire.Record,
 	if parent == nil {
 		return nil, wire.NoNode
 	}
-	if !t.allowed(c, parent.acl, wire.PermCreate) {
+	if !t.allowed(c, parent.acl, wire.PermCreate) || !t.mayChangeQuotas(c, r.Path, wire.PermCreate) {
 		return nil, wire.NoAuth
 	}
 	path := r.Path
@@ -103,7 +103,7 @@ func (t *Tree) serveCreate(c *Caller, op wire.Op, req wire.Record) (wire.Record,
 		return nil, wire.NodeExists
 	case parent.kind == ephemeral:
 		return nil, wire.NoChildrenForEphemerals
-	case t.overQuota(path, int64(len(r.Data)), 1):
+	case t.overQuota(path, parent, int64(len(r.Data)), 1):
 		return nil, wire.QuotaExceeded
 	case k == ephemeral && c == nil:
 		return nil, wire.SessionExpired // the server itself has no session that could own the node

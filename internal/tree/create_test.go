@@ -147,7 +147,7 @@ func TestContainerWithSequentialFlagIsNumbered(t *testing.T) {
 	}
 	c.mk(path+"/x", 0)
 	s.wantOK(c.remove(path+"/x", -1), "delete")
-	if got := s.tree.Containers(s.now); len(got) != 1 || got[0] != path {
+	if got := s.tree.AllContainers(s.now); len(got) != 1 || got[0] != path {
 		t.Errorf("got collectable %v", got)
 	}
 }

@@ -3,6 +3,7 @@ package tree
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -15,9 +16,9 @@ func (t *Tree) Dump() string {
 	fmt.Fprintf(&b, "zxid %d nodes %d size %d\n", t.zxid, len(t.nodes), t.size)
 	b.WriteString(t.DumpNodes())
 	for id, timeout := range t.Sessions() {
-		fmt.Fprintf(&b, "session %d timeout %d nodes %q\n", id, timeout, t.Ephemerals()[id])
+		fmt.Fprintf(&b, "session %d timeout %d nodes %q\n", id, timeout, t.sorted(id))
 	}
-	fmt.Fprintf(&b, "collectables %d quotas %q\n", len(t.collectables), slices.Sorted(maps.Keys(t.quotas)))
+	fmt.Fprintf(&b, "collectables %d quotas %q\n", len(t.collectables), slices.Sorted(maps.Keys(t.bySubject)))
 	return b.String() + t.DumpWatches()
 }
 
@@ -39,7 +40,7 @@ func (t *Tree) DumpWatches() string {
 	var b strings.Builder
 	for which := range t.tables {
 		tb := &t.tables[which]
-		fmt.Fprintf(&b, "table %d count %d recursive %d watchers %d\n", which, tb.count, tb.recursive, tb.watchers)
+		fmt.Fprintf(&b, "table %d count %d watchers %d\n", which, tb.count, tb.watchers)
 		for _, path := range slices.Sorted(maps.Keys(tb.heads)) {
 			head := tb.heads[path]
 			for w := head; ; {
@@ -90,19 +91,19 @@ func (t *Tree) Check() error {
 		switch n.kind {
 		case container, ttl:
 			collectable++
-			if _, ok := t.collectables[n]; !ok {
+			if t.collectables[n.at[inSession]] != n {
 				return fmt.Errorf("node %q is not in the set of collectable nodes", path)
 			}
 		case ephemeral:
 			ephemerals++
-			s := t.sessions[n.owner]
+			s := t.owner(n)
 			if s == nil || s.nodes[n.at[inSession]] != n {
 				return fmt.Errorf("node %q is not in its session's set", path)
 			}
 		case persistent:
 		}
 		if subject, ok := limitsOf(path); ok {
-			if _, ok := t.quotas[subject]; !ok {
+			if t.bySubject[subject] == nil {
 				return fmt.Errorf("quota of %q is not in the set of quotas", subject)
 			}
 		}
@@ -117,13 +118,66 @@ func (t *Tree) Check() error {
 	case len(t.tx.steps) != 0 || len(t.tx.triggers) != 0 || len(t.tx.sessions) != 0:
 		return fmt.Errorf("transaction left open with %d steps", len(t.tx.steps))
 	}
+	if err := t.checkQuotas(); err != nil {
+		return err
+	}
 	return t.checkWatches()
 }
 
+// checkQuotas compares the usage of all quotas that are counted with a count of its own.
+func (t *Tree) checkQuotas() error {
+	for subject, q := range t.bySubject {
+		if top := t.nodes[subject]; top != nil && t.governs[top] != q {
+			return fmt.Errorf("quota of %q does not govern its node", subject)
+		}
+		if !q.done {
+			continue
+		}
+		var size, count int64
+		for path, n := range t.nodes {
+			if path == subject || strings.HasPrefix(path, subject+"/") {
+				size += int64(len(n.data))
+				count++
+			}
+		}
+		if size != q.bytes || count != q.count {
+			return fmt.Errorf("quota of %q: got usage %d/%d, want %d/%d", subject, q.bytes, q.count, size, count)
+		}
+	}
+	for n, q := range t.governs {
+		if t.nodes[n.path] != n || t.bySubject[n.path] != q {
+			return fmt.Errorf("quota of the node %q is left", n.path)
+		}
+	}
+	return nil
+}
+
+func (t *Tree) sorted(session int64) []string {
+	paths, _ := t.Ephemerals(nil, session, 0, math.MaxInt/2)
+	slices.Sort(paths)
+	return paths
+}
+
+// EphemeralsOf returns the sorted paths of a session's ephemeral nodes.
+func (t *Tree) EphemeralsOf(session int64) []string { return t.sorted(session) }
+
+// AllContainers returns the sorted paths of all that may be deleted.
+func (t *Tree) AllContainers(now int64) []string {
+	var all []string
+	for left := t.CollectableCount(); left > 0; {
+		var paths []string
+		paths, left = t.Containers(now, left, 2)
+		all = append(all, paths...)
+	}
+	slices.Sort(all)
+	return all
+}
+
 func (t *Tree) checkWatches() error {
+	recursives := 0
 	for which := range t.tables {
 		tb := &t.tables[which]
-		count, recursives, watchers := 0, 0, 0
+		count, watchers := 0, 0
 		for id, by := range t.watchers {
 			if by.id != id || by.caller == nil {
 				return fmt.Errorf("watcher %d is damaged", id)
@@ -137,6 +191,9 @@ func (t *Tree) checkWatches() error {
 				count++
 				if w.modes&recursive != 0 {
 					recursives++
+					if e := w.by.deep[path]; e == nil || e.Value != w {
+						return fmt.Errorf("recursive watch of %d at %q is not in its list", w.by.id, path)
+					}
 				}
 				if w.modes == 0 || w.path != path || w.next.prev != w || w.by.watches[which][path] != w {
 					return fmt.Errorf("watch of %d at %q is damaged", w.by.id, path)
@@ -146,16 +203,38 @@ func (t *Tree) checkWatches() error {
 				}
 			}
 		}
-		if count != tb.count || recursives != tb.recursive || watchers != tb.watchers {
-			return fmt.Errorf("table %d: got counts %d/%d/%d, want %d/%d/%d",
-				which, tb.count, tb.recursive, tb.watchers, count, recursives, watchers)
+		if count != tb.count || watchers != tb.watchers {
+			return fmt.Errorf("table %d: got counts %d/%d, want %d/%d",
+				which, tb.count, tb.watchers, count, watchers)
 		}
+	}
+	for path, d := range t.deep {
+		recursives -= d.watches.Len()
+		if n := t.nodes[path]; n != nil && t.deepAt[n] != d || d.watches.Len() == 0 {
+			return fmt.Errorf("recursive watches of %q are damaged", path)
+		}
+	}
+	for n := range t.deepAt {
+		if t.nodes[n.path] != n || t.deep[n.path] == nil {
+			return fmt.Errorf("recursive watches of the node %q are left", n.path)
+		}
+	}
+	if recursives != 0 {
+		return fmt.Errorf("got %d recursive watches in no list", recursives)
 	}
 	return nil
 }
 
 // SkipWatchesOf copies the watches of a live tree to a loaded one, because stores do not keep watches.
-func (t *Tree) SkipWatchesOf(live *Tree) { t.tables, t.watchers = live.tables, live.watchers }
+func (t *Tree) SkipWatchesOf(live *Tree) {
+	t.tables, t.watchers, t.deep = live.tables, live.watchers, live.deep
+	t.deepAt = map[*node]*deep{}
+	for path, d := range live.deep {
+		if n := t.nodes[path]; n != nil {
+			t.deepAt[n] = d
+		}
+	}
+}
 
 // Node is the content of a node's meta record.
 type Node struct {

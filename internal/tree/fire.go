@@ -3,18 +3,15 @@ package tree
 // The events of a write.
 
 import (
-	"strings"
-
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
 // trigger is what happened to one node, with the access lists that decide which connections may learn of it.
 type trigger struct {
 	kind       wire.EventType
-	path       string
+	n          *node
 	acl        *acl
-	parent     string // "" if the parent's children did not change
-	parentList *acl
+	parentList *acl // nil if the parent's children did not change
 }
 
 // fireAll turns the triggers of a write into events, in order.
@@ -27,14 +24,14 @@ func (t *Tree) fireAll() []Fired {
 		x := &t.tx.triggers[i]
 		// One stamp for both tables: a connection that watches data and children of a deleted node gets one event.
 		t.stamp++
-		out = t.fire(out, onData, x.kind, x.path, x.acl)
+		out = t.fire(out, onData, x.kind, x.n.path, x.acl)
 		out = t.fireAncestors(out, x)
 		if x.kind == wire.EventDeleted {
-			out = t.fire(out, onChildren, x.kind, x.path, x.acl)
+			out = t.fire(out, onChildren, x.kind, x.n.path, x.acl)
 		}
-		if x.parent != "" {
+		if x.parentList != nil {
 			t.stamp++
-			out = t.fire(out, onChildren, wire.EventChildrenChanged, x.parent, x.parentList)
+			out = t.fire(out, onChildren, wire.EventChildrenChanged, x.n.parent.path, x.parentList)
 		}
 	}
 	return out
@@ -52,6 +49,9 @@ func (t *Tree) fire(out []Fired, which int, kind wire.EventType, path string, li
 		out = t.notify(out, w.by, kind, path, list)
 		done := w == last
 		t.removeModes(which, w, standard)
+		if w.by.cut {
+			t.removeModes(which, w, anyMode)
+		}
 		if done {
 			return out
 		}
@@ -59,36 +59,97 @@ func (t *Tree) fire(out []Fired, which int, kind wire.EventType, path string, li
 	}
 }
 
-// fireAncestors notifies the connections that watch an ancestor recursively.
+// fireAncestors notifies the connections that watch an ancestor recursively. It walks the nodes, because to look up the
+// path of each ancestor takes time that grows with the square of the path's length.
 func (t *Tree) fireAncestors(out []Fired, x *trigger) []Fired {
-	tb := &t.tables[onData]
-	if tb.recursive == 0 {
+	if len(t.deepAt) == 0 {
 		return out
 	}
-	for path := x.path; path != rootPath; {
-		path = path[:strings.LastIndexByte(path, '/')]
-		if path == "" {
-			path = rootPath
+	for p := x.n.parent; p != nil; p = p.parent {
+		d := t.deepAt[p]
+		if d == nil {
+			continue
 		}
-		head := tb.heads[path]
-		for w := head; w != nil; {
-			if w.modes&recursive != 0 {
-				out = t.notify(out, w.by, x.kind, x.path, x.acl)
+		for e := d.watches.Front(); e != nil; {
+			w, next := e.Value.(*watch), e.Next()
+			out = t.notify(out, w.by, x.kind, x.n.path, x.acl)
+			if w.by.cut {
+				t.removeModes(onData, w, anyMode)
 			}
-			if w = w.next; w == head {
-				break
-			}
+			e = next
 		}
 	}
 	return out
 }
 
-// notify adds an event for one connection, unless the connection has it already or may not read the node.
+// manyChanges is the number of changes from which on a multi is refused if it would cause too many events. With fewer
+// it is the watches that are many.
+const manyChanges = 1000
+
+// floods reports whether the current write has many changes, and would cause more than Config.MaxEvents events at
+// watches that stay. One that fires once is no matter.
+func (t *Tree) floods() bool {
+	if t.cfg.MaxEvents <= 0 || len(t.tx.triggers) <= manyChanges || t.WatchCount() == 0 {
+		return false
+	}
+	var staying [2]map[string]int // how many there are at each path
+	for i := range staying {
+		staying[i] = map[string]int{}
+	}
+	count := func(which int, path string) int {
+		n, ok := staying[which][path]
+		if !ok {
+			n = t.staying(which, path)
+			staying[which][path] = n
+		}
+		return n
+	}
+	events := 0
+	for i := range t.tx.triggers {
+		x := &t.tx.triggers[i]
+		events += count(onData, x.n.path)
+		if x.parentList != nil {
+			events += count(onChildren, x.n.parent.path)
+		}
+		for p := x.n.parent; p != nil && len(t.deepAt) > 0; p = p.parent {
+			if d := t.deepAt[p]; d != nil {
+				events += d.watches.Len()
+			}
+		}
+		if events > t.cfg.MaxEvents {
+			return true
+		}
+	}
+	return false
+}
+
+// staying returns the number of watches of a path that do not only fire once.
+func (t *Tree) staying(which int, path string) (n int) {
+	head := t.tables[which].heads[path]
+	for w := head; w != nil; {
+		if w.modes&^standard != 0 {
+			n++
+		}
+		if w = w.next; w == head {
+			break
+		}
+	}
+	return n
+}
+
+// notify adds an event for one connection, unless the connection has it already or may not read the node. As many
+// watches may see a change as there are connections. If there are more than Config.MaxEvents events, connections get no
+// further ones and are to be closed.
 func (t *Tree) notify(out []Fired, by *watcher, kind wire.EventType, path string, list *acl) []Fired {
-	if by.stamp == t.stamp {
+	if by.stamp == t.stamp || by.cut {
 		return out
 	}
 	by.stamp = t.stamp
+	if t.tx.looks++; t.cfg.MaxEvents > 0 && t.tx.looks > t.cfg.MaxEvents {
+		by.cut = true
+		t.tx.cut = append(t.tx.cut, by.id)
+		return out
+	}
 	if !t.allowed(by.caller, list, wire.PermRead) {
 		return out
 	}

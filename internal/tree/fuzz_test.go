@@ -89,7 +89,7 @@ func FuzzRequests(f *testing.F) {
 				t.Fatalf("%v %+v changed the tree without returning a change", op, req)
 			}
 		}
-		for _, path := range s.tree.Containers(s.now) {
+		for _, path := range s.tree.AllContainers(s.now) {
 			s.wantOK(s.collect(path), "collect "+path)
 		}
 		s.wantSound()

@@ -29,29 +29,26 @@ func (t *Tree) Sessions() iter.Seq2[int64, int32] {
 }
 
 // EphemeralCount returns the number of ephemeral nodes.
-func (t *Tree) EphemeralCount() int {
-	count := 0
-	for _, s := range t.sessions {
-		count += len(s.nodes)
+func (t *Tree) EphemeralCount() int { return t.ephemerals }
+
+// Ephemerals appends the paths of up to n ephemeral nodes of a session, from number from on, and reports whether there
+// are more. Nodes that come or go between two calls may be missing, or there twice.
+func (t *Tree) Ephemerals(paths []string, session int64, from, n int) (out []string, more bool) {
+	s := t.sessions[session]
+	if s == nil || from >= len(s.nodes) {
+		return paths, false
 	}
-	return count
+	end := min(len(s.nodes), from+n)
+	for _, n := range s.nodes[from:end] {
+		paths = append(paths, n.path)
+	}
+	return paths, end < len(s.nodes)
 }
 
-// Ephemerals returns the sorted paths of the ephemeral nodes of every session that has any.
-func (t *Tree) Ephemerals() map[int64][]string {
-	out := map[int64][]string{}
-	for id, s := range t.sessions {
-		if len(s.nodes) == 0 {
-			continue
-		}
-		paths := make([]string, len(s.nodes))
-		for i, n := range s.nodes {
-			paths[i] = n.path
-		}
-		slices.Sort(paths)
-		out[id] = paths
-	}
-	return out
+// HasEphemerals reports whether a session has ephemeral nodes.
+func (t *Tree) HasEphemerals(session int64) bool {
+	s := t.sessions[session]
+	return s != nil && len(s.nodes) > 0
 }
 
 // WatchSummary counts the watches on data and existence: the connections that have any, the paths and the watches.
@@ -64,27 +61,41 @@ func (t *Tree) WatchSummary() (connections, paths, total int) {
 // data and one on children.
 func (t *Tree) WatchCount() int { return t.tables[onData].count + t.tables[onChildren].count }
 
-// WatchesByPath returns the sorted connections that watch each path's data or existence.
-func (t *Tree) WatchesByPath() map[string][]WatcherID {
-	out := map[string][]WatcherID{}
-	for id, by := range t.watchers {
-		for path := range by.watches[onData] {
-			out[path] = append(out[path], id)
-		}
-	}
-	for _, ids := range out {
-		slices.Sort(ids)
-	}
-	return out
-}
-
-// WatchesByWatcher returns the sorted paths whose data or existence each connection watches.
-func (t *Tree) WatchesByWatcher() map[WatcherID][]string {
-	out := map[WatcherID][]string{}
+// Watchers returns the connections that watch the data or existence of any path, in no order.
+func (t *Tree) Watchers() []WatcherID {
+	var ids []WatcherID
 	for id, by := range t.watchers {
 		if len(by.watches[onData]) > 0 {
-			out[id] = slices.Sorted(maps.Keys(by.watches[onData]))
+			ids = append(ids, id)
 		}
 	}
-	return out
+	return ids
+}
+
+// WatchedBy returns the paths whose data or existence a connection watches, in no order.
+func (t *Tree) WatchedBy(id WatcherID) []string {
+	by := t.watchers[id]
+	if by == nil {
+		return nil
+	}
+	paths := make([]string, 0, len(by.watches[onData]))
+	for path := range by.watches[onData] {
+		paths = append(paths, path)
+	}
+	return paths
+}
+
+// WatchersOf appends the connections that watch path's data or existence, if id is the first of them. So a list of all
+// watches by their paths is the lists of all connections.
+func (t *Tree) WatchersOf(out []WatcherID, path string, id WatcherID) []WatcherID {
+	head := t.tables[onData].heads[path]
+	if head == nil || head.by.id != id {
+		return out
+	}
+	for w := head; ; {
+		out = append(out, w.by.id)
+		if w = w.next; w == head {
+			return out
+		}
+	}
 }

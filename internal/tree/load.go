@@ -11,9 +11,9 @@ import (
 
 // Loader builds a tree from the records of a store: first all sessions, then nodes in order of their paths, then data.
 type Loader struct {
-	t         *Tree
-	ephemeral []*node // in the order of the store; Tree drops those without a session
-	missing   int     // data records that are still to come
+	t       *Tree
+	indexed []*node // ephemeral and collectable ones, in the order of the store
+	missing int     // data records that are still to come
 }
 
 // NewLoader returns a Loader without records, whose Tree is that of New.
@@ -55,8 +55,8 @@ func (l *Loader) Node(path string, meta []byte) error {
 	parent.children.add(&n, inParent)
 	t.register(&n)
 	l.expect(&n, length)
-	if n.kind == ephemeral {
-		l.ephemeral = append(l.ephemeral, &n)
+	if n.kind != persistent {
+		l.indexed = append(l.indexed, &n)
 	}
 	return nil
 }
@@ -96,10 +96,15 @@ func (l *Loader) Tree(zxid int64) (*Tree, []Change, error) {
 		return nil, nil, l.errMissing()
 	}
 	t.begin(zxid, 0)
-	for _, n := range l.ephemeral {
-		if s := t.owner(n); s != nil {
+	t.recountAll()
+	for _, n := range l.indexed {
+		switch s := t.owner(n); {
+		case n.collected():
+			t.collectables.add(n, inSession)
+		case s != nil:
 			s.nodes.add(n, inSession)
-		} else {
+			t.ephemerals++
+		default:
 			t.remove(n)
 		}
 	}

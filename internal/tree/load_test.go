@@ -39,8 +39,8 @@ func TestLoadingDropsNodesOfUnknownSessions(t *testing.T) {
 	}
 	s.tree = loaded
 	s.store.apply(dropped)
-	if !slices.Equal(s.tree.Ephemerals()[2], []string{"/q/b"}) || s.tree.EphemeralCount() != 1 {
-		t.Errorf("got ephemerals %v", s.tree.Ephemerals())
+	if !slices.Equal(s.tree.EphemeralsOf(2), []string{"/q/b"}) || s.tree.EphemeralCount() != 1 {
+		t.Errorf("got ephemerals %v", s.tree.EphemeralsOf(2))
 	}
 	if st := s.stat("/q"); st.NumChildren != 1 || st.Pzxid != s.zxid {
 		t.Errorf("got parent %+v", st)

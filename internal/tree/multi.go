@@ -6,7 +6,9 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// multi applies all operations or none. Its own code is OK either way, unless an operation is not allowed in a multi.
+// multi applies all operations or none. Its own code is OK either way, unless an operation is not allowed in a multi,
+// or the nodes that it changes have more than Config.MaxLists bytes of access lists: each must be stored again, though
+// the request names the nodes only.
 func (t *Tree) multi(c *Caller, req wire.Record) (wire.Record, wire.Code) {
 	r, ok := req.(*wire.MultiRequest)
 	if !ok || r == nil || r.Read {
@@ -16,6 +18,9 @@ func (t *Tree) multi(c *Caller, req wire.Record) (wire.Record, wire.Code) {
 		if !wellFormed(&r.Ops[i]) {
 			return nil, wire.MarshallingError
 		}
+	}
+	if t.cfg.MaxLists > 0 {
+		t.tx.listed = map[*node]struct{}{}
 	}
 	results := make([]wire.MultiResult, len(r.Ops))
 	for i := range r.Ops {
@@ -32,6 +37,14 @@ func (t *Tree) multi(c *Caller, req wire.Record) (wire.Record, wire.Code) {
 			return &wire.MultiResponse{Results: failed(results, i, code)}, wire.OK
 		}
 		results[i] = outcome(op.Op, body)
+		if t.cfg.MaxLists > 0 && t.tx.lists > t.cfg.MaxLists {
+			t.limitHit = ListLimit
+			return nil, wire.MarshallingError
+		}
+	}
+	if t.floods() {
+		t.limitHit = EventLimit
+		return nil, wire.MarshallingError
 	}
 	return &wire.MultiResponse{Results: results}, wire.OK
 }

@@ -33,10 +33,14 @@ type node struct {
 	version  int32
 	aversion int32
 	creates  int32    // children ever created: the number of the next sequential child
-	at       [2]int32 // index in the parent's children and in the session's nodes
+	at       [2]int32 // index in the parent's children, and in the session's nodes or the tree's collectables
 	kind     kind
+	counted  uint32 // the last count of a quota's usage that includes the node, see quota.go
 	children nodeSet
 }
+
+// collected reports whether the collector may delete n some day.
+func (n *node) collected() bool { return n.kind == container || n.kind == ttl }
 
 // stat returns the node's Stat. It hides the owner of TTL nodes, which clients would otherwise take for ephemeral ones.
 func (n *node) stat() wire.Stat {

@@ -314,7 +314,7 @@ func (w *comparison) collect() {
 		}
 	}
 	slices.Sort(want)
-	got := w.tree.Containers(w.now)
+	got := w.tree.AllContainers(w.now)
 	if !slices.Equal(got, want) {
 		w.fatal("collectable", got, want)
 	}

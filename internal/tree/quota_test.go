@@ -1,6 +1,7 @@
 package tree_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -83,7 +84,7 @@ func TestStatsAreUpdatedWithoutANewVersion(t *testing.T) {
 	}
 }
 
-func TestNearestQuotaApplies(t *testing.T) {
+func TestEachQuotaAboveANodeCountsIt(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})
 	c := s.connect(1)
@@ -95,11 +96,11 @@ func TestNearestQuotaApplies(t *testing.T) {
 	c.wantStats("/q", "count=3,bytes=0")
 	c.wantStats("/q/in", "count=2,bytes=0")
 	c.mk("/q/in/x", 0)
-	c.wantStats("/q", "count=3,bytes=0")
+	c.wantStats("/q", "count=4,bytes=0")
 	c.wantStats("/q/in", "count=3,bytes=0")
 	s.wantOK(c.remove("/zookeeper/quota/q/in/zookeeper_limits", -1), "delete of the limits")
 	c.mk("/q/in/y", 0)
-	c.wantStats("/q", "count=4,bytes=0")
+	c.wantStats("/q", "count=5,bytes=0")
 	c.wantStats("/q/in", "count=3,bytes=0")
 	s.wantSound()
 }
@@ -220,6 +221,130 @@ func TestHugeStatsWrittenByAClientCostOneWrite(t *testing.T) {
 	s.wantOK(c.create("/q/b", "", 0), "create")
 	if r := c.create("/q/c", "", 0); r.Code != wire.QuotaExceeded {
 		t.Errorf("got %v above the limit, want %v", r.Code, wire.QuotaExceeded)
+	}
+	s.wantSound()
+}
+
+func TestQuotaOfAClientFreesItFromNoOther(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, tree.Config{EnforceQuota: true})
+	c := s.connect(1)
+	c.mk("/app", 0)
+	c.setQuota("/app", "count=-1,bytes=-1=;byteHardLimit=100;countHardLimit=-1")
+	c.mk("/app/sub", 0)
+	c.setQuota("/app/sub", "count=-1,bytes=-1")
+	big := strings.Repeat("x", 101)
+	s.want(c.create("/app/sub/b", big, 0).Code, wire.QuotaExceeded, "create below a quota without limits")
+	c.mk("/app/sub/b", 0)
+	s.want(c.set("/app/sub/b", big, -1).Code, wire.QuotaExceeded, "setData below a quota without limits")
+	// The path of a quota may have no node yet.
+	c.mk("/zookeeper/quota/late", 0)
+	s.wantOK(c.create("/zookeeper/quota/late/zookeeper_limits", "=;byteHardLimit=10", 0), "create limits")
+	s.want(c.create("/late", big, 0).Code, wire.QuotaExceeded, "create of the quota's path")
+	s.wantSound()
+}
+
+func TestUsageThatAClientWritesDoesNotCount(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, tree.Config{EnforceQuota: true})
+	c := s.connect(1)
+	c.mk("/app", 0)
+	c.setQuota("/app", "count=-1,bytes=-1=;byteHardLimit=100;countHardLimit=-1")
+	const stats = "/zookeeper/quota/app/zookeeper_stats"
+	over := func(what string) {
+		t.Helper()
+		s.want(c.create("/app/a", strings.Repeat("x", 101), 0).Code, wire.QuotaExceeded, what)
+		s.wantSound()
+	}
+	s.wantOK(c.set(stats, "count=-1,bytes=-9000000000", -1), "set stats")
+	c.wantStats("/app", "count=1,bytes=0")
+	over("create after negative stats")
+	s.wantOK(c.remove(stats, -1), "delete stats")
+	over("create without stats")
+	s.wantOK(c.create(stats, "count=-1,bytes=-9000000000", 0), "create stats")
+	c.wantStats("/app", "count=1,bytes=0")
+	over("create after stats that a client has made")
+}
+
+func TestAccessListOfTheQuotaPathProtectsAllQuotas(t *testing.T) {
+	t.Parallel()
+	for _, enforce := range []bool{true, false} {
+		s := newServer(t, tree.Config{EnforceQuota: enforce})
+		admin, user := s.connect(1, alice), s.connect(2, bob)
+		admin.mk("/app", 0)
+		admin.setQuota("/app", "count=-1,bytes=-1=;countHardLimit=3")
+		s.wantOK(admin.setACL("/zookeeper/quota", []wire.ACL{entry(31, alice), entry(1, world)}, -1), "setACL")
+		want := wire.OK
+		if enforce {
+			want = wire.NoAuth
+		}
+		const limits = "/zookeeper/quota/app/zookeeper_limits"
+		s.want(user.set(limits, "count=-1,bytes=-1", -1).Code, want, "setData of limits")
+		s.want(user.setACL(limits, openACL, -1).Code, want, "setACL of limits")
+		s.want(user.create("/zookeeper/quota/app/x", "", 0).Code, want, "create beside limits")
+		deleted := results(t, user.multi(sub(wire.OpDelete, &wire.DeleteRequest{Path: limits, Version: -1})))
+		s.want(deleted[0].Err, want, "delete of limits in a multi")
+		if _, code := user.get("/zookeeper/quota/app/zookeeper_stats", false); code != wire.OK {
+			t.Errorf("get of the stats: got %v, want OK", code)
+		}
+		s.wantOK(admin.create("/zookeeper/quota/app/y", "", 0), "create by the administrator")
+		s.wantSound()
+	}
+}
+
+// The count of a large tree is taken in pieces, and what changes meanwhile is in it exactly once.
+func TestUsageIsExactThoughItIsCountedInPieces(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, tree.Config{EnforceQuota: true})
+	c := s.connect(1)
+	c.mk("/q", 0)
+	for i := range 30 {
+		c.mk(fmt.Sprintf("/q/%d", i), 0)
+		for k := range 100 {
+			s.wantOK(c.create(fmt.Sprintf("/q/%d/%d", i, k), "xy", 0), "create")
+		}
+	}
+	c.setQuota("/q", "count=-1,bytes=-1")
+	c.setQuota("/q/3", "count=-1,bytes=-1")
+	for i := range 30 { // changes of nodes that are counted and of others
+		s.wantOK(c.set(fmt.Sprintf("/q/%d/1", i), "longer", -1), "set")
+		s.wantOK(c.remove(fmt.Sprintf("/q/%d/2", i), -1), "delete")
+		c.mk(fmt.Sprintf("/q/%d/2", i), 0)
+		c.mk(fmt.Sprintf("/q/%d/2/new", i), 0)
+		if r := c.multi(sub(wire.OpDelete, &wire.DeleteRequest{Path: fmt.Sprintf("/q/%d/3", i), Version: -1}),
+			sub(wire.OpDelete, &wire.DeleteRequest{Path: "/none", Version: -1})); r.Code != wire.OK {
+			t.Fatal(r.Code)
+		}
+	}
+	pieces := 0
+	for more := s.tree.MustTend(); more; pieces++ {
+		var r tree.Result
+		r, more = s.tree.Tend(s.zxid)
+		s.done(r)
+	}
+	if pieces < 2 {
+		t.Errorf("got %d pieces, want several", pieces)
+	}
+	c.wantStats("/q", fmt.Sprintf("count=%d,bytes=%d", 1+30*102, 30*(98*2+6)))
+	s.wantSound()
+}
+
+// A quota that comes and goes again and again costs no count at all.
+func TestQuotasThatComeAndGoInOneMultiAreNotCounted(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, tree.Config{})
+	c := s.connect(1)
+	c.mk("/q", 0)
+	c.mk("/zookeeper/quota/q", 0)
+	var ops []wire.SubRequest
+	for range 1000 {
+		ops = append(ops,
+			sub(wire.OpCreate, createRequest("/zookeeper/quota/q/zookeeper_limits", "count=1,bytes=1", 0)),
+			sub(wire.OpDelete, &wire.DeleteRequest{Path: "/zookeeper/quota/q/zookeeper_limits", Version: -1}))
+	}
+	s.wantOK(c.multi(ops...), "multi")
+	if s.tree.MustTend() {
+		t.Error("got something left to count, want nothing")
 	}
 	s.wantSound()
 }

@@ -3,6 +3,7 @@ package tree
 // Reads.
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -179,38 +180,67 @@ func (t *Tree) getEphemerals(c *Caller, req wire.Record) (wire.Record, wire.Code
 			}
 		}
 	}
-	slices.Sort(paths)
-	return &wire.ChildrenResponse{Children: paths}, wire.OK
+	return &wire.ChildrenResponse{Children: paths}, wire.OK // not in order: a session may have a million
 }
 
 func (t *Tree) countDescendants(c *Caller, req wire.Record) (wire.Record, wire.Code) {
+	w, code := t.Walk(c, req)
+	if code != wire.OK {
+		return nil, code
+	}
+	w.Step(math.MaxInt)
+	return w.Answer(), wire.OK
+}
+
+// Walk counts the nodes below a path in pieces, so that others can be served in between.
+type Walk struct {
+	path  []visit // from the top to where the walk is
+	count int
+}
+
+// visit is a node with the index of the child to visit next.
+type visit struct {
+	n    *node
+	next int
+}
+
+// Walk begins to serve getAllChildrenNumber. It returns NoNode if there is no such node, or NoAuth.
+func (t *Tree) Walk(c *Caller, req wire.Record) (*Walk, wire.Code) {
 	r, ok := req.(*wire.PathRequest)
 	if !ok || r == nil {
 		return nil, wire.MarshallingError
 	}
 	n, code := t.readable(c, r.Path)
-	if code != wire.OK {
+	switch {
+	case code != wire.OK:
 		return nil, code
+	case n == t.root:
+		return &Walk{count: len(t.nodes) - 1}, wire.OK
 	}
-	count := len(t.nodes) - 1
-	if n != t.root {
-		count = -1
-		n.walk(func(*node) { count++ })
-	}
-	return &wire.CountResponse{Count: int32(count)}, wire.OK
+	return &Walk{path: []visit{{n: n}}}, wire.OK
 }
 
-// walk calls f for n and everything below it.
-func (n *node) walk(f func(*node)) {
-	// Not recursive: a path may be half a million components deep.
-	todo := []*node{n}
-	for len(todo) > 0 {
-		last := len(todo) - 1
-		n := todo[last]
-		todo = append(todo[:last], n.children...)
-		f(n)
+// Step visits up to n nodes and reports whether it has visited all. Nodes that come or go between two steps may be
+// counted or not, as in ZooKeeper, which does not stop writes while it counts.
+func (w *Walk) Step(n int) (done bool) {
+	for ; n > 0 && len(w.path) > 0; n-- {
+		at := &w.path[len(w.path)-1]
+		if at.next >= len(at.n.children) {
+			w.path = w.path[:len(w.path)-1]
+			continue
+		}
+		child := at.n.children[at.next]
+		at.next++
+		w.count++
+		if len(child.children) > 0 {
+			w.path = append(w.path, visit{n: child})
+		}
 	}
+	return len(w.path) == 0
 }
+
+// Answer returns the reply.
+func (w *Walk) Answer() wire.Record { return &wire.CountResponse{Count: int32(w.count)} }
 
 func whoAmI(c *Caller) wire.Record {
 	r := &wire.WhoAmIResponse{IDs: []wire.ID{}}

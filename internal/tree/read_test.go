@@ -37,13 +37,20 @@ func TestGetEphemeralsListsTheCallersByPrefix(t *testing.T) {
 		"/a": {"/a", "/ab"}, "/plain/": {"/plain/x"}, "/b": {}, "nonsense": {}, "/none/deep": {},
 	} {
 		body, code, _ := a.read(wire.OpGetEphemerals, &wire.EphemeralsRequest{Prefix: prefix})
-		if got := body.(*wire.ChildrenResponse).Children; code != wire.OK || got == nil || !slices.Equal(got, want) {
+		got := body.(*wire.ChildrenResponse).Children
+		slices.Sort(got)
+		if code != wire.OK || got == nil || !slices.Equal(got, want) {
 			t.Errorf("prefix %q: got %v %v, want %v", prefix, got, code, want)
 		}
 	}
-	if got := s.tree.Ephemerals(); len(got) != 2 || !slices.Equal(got[1], []string{"/a", "/ab", "/plain/x"}) ||
+	if got := s.tree.EphemeralsOf(1); !slices.Equal(got, []string{"/a", "/ab", "/plain/x"}) ||
 		s.tree.EphemeralCount() != 4 {
 		t.Errorf("got ephemerals %v", got)
+	}
+	first, more := s.tree.Ephemerals(nil, 1, 0, 2)
+	rest, end := s.tree.Ephemerals(nil, 1, 2, 2)
+	if len(first) != 2 || !more || len(rest) != 1 || end || !s.tree.HasEphemerals(1) || s.tree.HasEphemerals(99) {
+		t.Errorf("in pieces: got %q %t and %q %t, want two with more and then one", first, more, rest, end)
 	}
 	s.wantSound()
 }

@@ -14,6 +14,8 @@ type Result struct {
 	Code    wire.Code   // of the reply's header; OK for a failed multi, whose codes are in Body
 	Events  []Fired     // in the order in which to send them, all before the reply
 	Changes []Change    // to make durable as one transaction, together with the zxid
+	// Cut are connections to close, because there are more events than Config.MaxEvents. They have lost events.
+	Cut []WatcherID
 }
 
 // Touched yields the path of every node whose state the write changed, the parents of created and deleted nodes

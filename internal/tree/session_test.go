@@ -1,6 +1,7 @@
 package tree_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -146,6 +147,40 @@ func TestSessionWithVeryManyNodesEnds(t *testing.T) {
 	}
 	if got := s.tree.DataSize() - int64(len("/q/last")); got != empty {
 		t.Errorf("got size %d, want %d", got, empty)
+	}
+	s.wantSound()
+}
+
+func TestSessionWithManyNodesEndsInPieces(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, tree.Config{})
+	c, other := s.connect(1), s.connect(2)
+	c.mk("/p", 0)
+	for i := range 25 {
+		c.mk(fmt.Sprintf("/p/%d", i), wire.FlagEphemeral)
+	}
+	s.zxid++
+	r, more := s.tree.EndSession(s.zxid, s.now, 1, 10)
+	if s.done(r); r.Code != wire.OK || !more || s.tree.EphemeralCount() != 15 {
+		t.Fatalf("first piece: got %v, more %t, %d nodes left, want 15", r.Code, more, s.tree.EphemeralCount())
+	}
+	s.want(c.create("/p/x", "", 0).Code, wire.SessionExpired, "create by a session that has ended")
+	loaded, _, err := s.store.load(s.cfg, s.zxid)
+	if err != nil || loaded.EphemeralCount() != 0 {
+		t.Errorf("loaded in between: got %d nodes %v, want none", loaded.EphemeralCount(), err)
+	}
+	names, _ := other.children("/p", false)
+	s.wantOK(other.remove("/p/"+names[0], -1), "delete of a node of the session by another")
+	for pieces := 1; more; pieces++ {
+		s.zxid++
+		r, more = s.tree.EndSession(s.zxid, s.now, 1, 10)
+		s.done(r)
+		if err := s.tree.Check(); err != nil || pieces > 2 {
+			t.Fatalf("piece %d: %v", pieces, err)
+		}
+	}
+	if s.tree.EphemeralCount() != 0 || s.close(1).Code != wire.SessionExpired {
+		t.Errorf("got %d nodes left, want none", s.tree.EphemeralCount())
 	}
 	s.wantSound()
 }

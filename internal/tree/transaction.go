@@ -13,7 +13,10 @@ type transaction struct {
 	steps    []step
 	triggers []trigger
 	sessions []Change
-	used     map[*node][]byte // the data of stats nodes before the write, if quotas are enforced
+	lists    int                // bytes of access lists to store again, if the write is a multi
+	listed   map[*node]struct{} // the nodes with them
+	looks    int                // at watches, for events
+	cut      []WatcherID        // the connections that get no further events
 }
 
 type stepKind uint8
@@ -50,7 +53,9 @@ func (t *Tree) finish(body wire.Record, code wire.Code) Result {
 		t.reset()
 		return Result{Code: code}
 	}
+	t.settleQuotas()
 	r := Result{Body: body, Changes: t.changes(), Events: t.fireAll()}
+	r.Cut = t.tx.cut
 	t.reset()
 	return r
 }
@@ -58,35 +63,58 @@ func (t *Tree) finish(body wire.Record, code wire.Code) Result {
 func (t *Tree) reset() {
 	const keep = 1 << 10 // the end of a session with very many nodes must not keep its memory allocated
 	x := &t.tx
+	if len(t.deepAt) > 0 {
+		for i := range x.steps {
+			if n := x.steps[i].n; x.steps[i].kind == deleted && t.nodes[n.path] != n {
+				delete(t.deepAt, n)
+			}
+		}
+	}
 	if cap(x.steps) > keep {
 		*x = transaction{}
 		return
 	}
 	clear(x.steps)
 	clear(x.triggers)
-	clear(x.used)
 	x.steps, x.triggers, x.sessions = x.steps[:0], x.triggers[:0], nil
+	x.lists, x.listed, x.looks, x.cut = 0, nil, 0, nil
+}
+
+// store counts the access list of a node whose record must be stored again.
+func (x *transaction) store(n *node) {
+	if x.listed == nil || n.acl.open {
+		return
+	}
+	if _, ok := x.listed[n]; !ok {
+		x.listed[n] = struct{}{}
+		x.lists += n.acl.size
+	}
 }
 
 // add creates a node. The caller has checked everything.
 func (t *Tree) add(n *node) {
 	p := n.parent
 	t.tx.steps = append(t.tx.steps, step{kind: created, n: n, zxid: p.pzxid})
-	t.tx.triggers = append(t.tx.triggers, trigger{wire.EventCreated, n.path, n.acl, p.path, p.acl})
+	t.tx.triggers = append(t.tx.triggers, trigger{wire.EventCreated, n, n.acl, p.acl})
 	p.creates++
 	p.pzxid = t.tx.zxid
+	n.counted = t.counts
+	t.tx.store(n)
+	t.tx.store(p)
 	t.link(n)
-	t.accountNode(n, +1)
+	t.account(n, int64(len(n.data)), 1)
+	t.statsWritten(n)
 }
 
 // remove deletes a node. The caller has checked everything.
 func (t *Tree) remove(n *node) {
 	p := n.parent
 	t.tx.steps = append(t.tx.steps, step{kind: deleted, n: n, zxid: p.pzxid})
-	t.tx.triggers = append(t.tx.triggers, trigger{wire.EventDeleted, n.path, n.acl, p.path, p.acl})
+	t.tx.triggers = append(t.tx.triggers, trigger{wire.EventDeleted, n, n.acl, p.acl})
 	p.pzxid = t.tx.zxid
+	t.tx.store(p)
+	t.account(n, -int64(len(n.data)), -1)
 	t.unlink(n)
-	t.accountNode(n, -1)
 }
 
 // setData replaces a node's data. The caller has checked everything.
@@ -95,12 +123,14 @@ func (t *Tree) setData(n *node, data []byte) {
 		kind: dataSet, n: n, data: n.data, zxid: n.mzxid, mtime: n.mtime,
 		version: n.version,
 	})
-	t.tx.triggers = append(t.tx.triggers, trigger{kind: wire.EventDataChanged, path: n.path, acl: n.acl})
+	t.tx.triggers = append(t.tx.triggers, trigger{kind: wire.EventDataChanged, n: n, acl: n.acl})
+	t.tx.store(n)
 	grown := int64(len(data) - len(n.data))
 	t.replace(n, data)
 	n.mzxid, n.mtime = t.tx.zxid, t.tx.at
 	n.version++
-	t.account(n.path, grown, 0)
+	t.account(n, grown, 0)
+	t.statsWritten(n)
 }
 
 // setList replaces a node's access list, which fires no watch. The caller has checked everything.
@@ -110,23 +140,10 @@ func (t *Tree) setList(n *node, a *acl) {
 	n.aversion++
 }
 
-// setStats replaces the data of a quota's stats node. It changes no version and fires no watch.
-func (t *Tree) setStats(n *node, data []byte) {
-	t.tx.steps = append(t.tx.steps, step{kind: statsSet, n: n, data: n.data})
-	if t.cfg.EnforceQuota {
-		if t.tx.used == nil {
-			t.tx.used = map[*node][]byte{}
-		}
-		if _, ok := t.tx.used[n]; !ok {
-			t.tx.used[n] = n.data
-		}
-	}
-	t.replace(n, data)
-}
-
 func (t *Tree) replace(n *node, data []byte) {
 	t.size += int64(len(data) - len(n.data))
 	n.data = data
+	t.quotaData(n)
 }
 
 // rollback undoes all steps, the last one first.
@@ -138,6 +155,7 @@ func (t *Tree) rollback() {
 		switch s.kind {
 		case created:
 			t.unlink(n)
+			delete(t.deepAt, n)
 			n.parent.creates--
 			n.parent.pzxid = s.zxid
 		case deleted:
@@ -152,6 +170,7 @@ func (t *Tree) rollback() {
 			// Nothing that could fail follows these in a transaction.
 		}
 	}
+	t.undoUse()
 	clear(x.steps)
 	clear(x.triggers)
 	x.steps, x.triggers = x.steps[:0], x.triggers[:0]

@@ -21,12 +21,14 @@ type Caller struct {
 	Session int64
 	Watcher WatcherID
 	// IDs are the identities of the connection: {"ip", address}, {"digest", "user:hash"}, {"sasl", user}, {"x509",
-	// subject}.
+	// subject}. It only grows.
 	IDs []wire.ID
 	// Kept is how many bytes its watches take, plus what the server adds. Any goroutine may read it.
 	Kept atomic.Int64
 	// Super passes every access check. An identity of the scheme "super" does the same.
 	Super bool
+
+	seen verdicts
 }
 
 // Config selects optional features and limits. The zero value is ZooKeeper's default.
@@ -41,6 +43,8 @@ type Config struct {
 	MaxWatches     int // of one connection, with WatchPath bytes of path for each; no limit if 0
 	WatchPath      int
 	MaxReply       int // bytes of a reply's body; no limit if 0
+	MaxLists       int // bytes of access lists that one multi may store; no limit if 0
+	MaxEvents      int // of one write; no limit if 0
 	_              struct{}
 }
 
@@ -61,29 +65,36 @@ type Tree struct {
 	peak         int              // the most nodes since the map was made, which never shrinks by itself
 	size         int64            // bytes in paths and data
 	sessions     map[int64]*session
-	collectables map[*node]struct{}  // containers and TTL nodes
-	quotas       map[string]struct{} // paths that have limits
-	lists        map[string]*acl     // access lists by their encoding, so that equal ones share memory
-	listed       int                 // bytes of their encodings
-	key          []byte              // scratch, to look up lists
-	open         *acl                // the value of openList
+	ending       map[int64]*session // have ended, but for some of their nodes
+	collectables nodeSet            // containers and TTL nodes
+	ephemerals   int                // nodes of sessions
+	quotas                          // see quota.go
+	lists        map[string]*acl    // access lists by their encoding, so that equal ones share memory
+	listed       int                // bytes of their encodings
+	key          []byte             // scratch, to look up lists
+	open         *acl               // the value of openList
 	tables       [2]table
 	watchers     map[WatcherID]*watcher
-	limitHit     Limit  // by a read since the last TakeLimit
-	stamp        uint64 // of the current trigger: a connection gets one copy of an event
+	deep         map[string]*deep // the recursive watches of each path
+	deepAt       map[*node]*deep  // the same for paths that have a node, to find those of a node's ancestors
+	longLists    bool             // there was a list of more than longList bytes
+	limitHit     Limit            // since the last TakeLimit
+	stamp        uint64           // of the current trigger: a connection gets one copy of an event
 	tx           transaction
 }
 
 // New returns a tree that holds the system nodes and no session, at zxid 0.
 func New(cfg Config) *Tree {
 	t := &Tree{
-		cfg:          cfg,
-		nodes:        map[string]*node{},
-		sessions:     map[int64]*session{},
-		collectables: map[*node]struct{}{},
-		quotas:       map[string]struct{}{},
-		lists:        map[string]*acl{},
-		watchers:     map[WatcherID]*watcher{},
+		cfg:      cfg,
+		nodes:    map[string]*node{},
+		ending:   map[int64]*session{},
+		sessions: map[int64]*session{},
+		quotas:   newQuotas(),
+		lists:    map[string]*acl{},
+		watchers: map[WatcherID]*watcher{},
+		deep:     map[string]*deep{},
+		deepAt:   map[*node]*deep{},
 	}
 	for i := range t.tables {
 		t.tables[i].heads = map[string]*watch{}
@@ -123,25 +134,28 @@ func (t *Tree) link(n *node) {
 		n.parent.children.add(n, inParent)
 	}
 	t.register(n)
-	if s := t.owner(n); s != nil {
+	switch s := t.owner(n); {
+	case n.collected():
+		t.collectables.add(n, inSession)
+	case s != nil:
 		s.nodes.add(n, inSession)
+		t.ephemerals++
 	}
 }
 
 // unlink removes n, which has no children, from the tree.
 func (t *Tree) unlink(n *node) {
 	n.parent.children.remove(n, inParent)
-	if s := t.owner(n); s != nil {
+	switch s := t.owner(n); {
+	case n.collected():
+		t.collectables.remove(n, inSession)
+	case s != nil:
 		s.nodes.remove(n, inSession)
+		t.ephemerals--
 	}
 	delete(t.nodes, n.path)
 	t.size -= int64(len(n.path) + len(n.data))
-	if n.kind == container || n.kind == ttl {
-		delete(t.collectables, n)
-	}
-	if path, ok := limitsOf(n.path); ok {
-		delete(t.quotas, path)
-	}
+	t.unregisterQuota(n)
 	t.shrink()
 }
 
@@ -149,8 +163,12 @@ func (t *Tree) unlink(n *node) {
 func (t *Tree) relink(n *node) {
 	n.parent.children.restore(n, inParent)
 	t.register(n)
-	if s := t.owner(n); s != nil {
+	switch s := t.owner(n); {
+	case n.collected():
+		t.collectables.restore(n, inSession)
+	case s != nil:
 		s.nodes.restore(n, inSession)
+		t.ephemerals++
 	}
 }
 
@@ -158,20 +176,23 @@ func (t *Tree) register(n *node) {
 	t.nodes[n.path] = n
 	t.peak = max(t.peak, len(t.nodes))
 	t.size += int64(len(n.path) + len(n.data))
-	if n.kind == container || n.kind == ttl {
-		t.collectables[n] = struct{}{}
+	if len(t.deep) > 0 {
+		if d := t.deep[n.path]; d != nil {
+			t.deepAt[n] = d
+		}
 	}
-	if path, ok := limitsOf(n.path); ok {
-		t.quotas[path] = struct{}{}
-	}
+	t.registerQuota(n)
 }
 
-// owner returns the session of an ephemeral node, nil if n is not ephemeral or the session is gone.
+// owner returns the session of an ephemeral node, nil if n is not ephemeral or the session and all its nodes are gone.
 func (t *Tree) owner(n *node) *session {
 	if n.kind != ephemeral {
 		return nil
 	}
-	return t.sessions[n.owner]
+	if s := t.sessions[n.owner]; s != nil {
+		return s
+	}
+	return t.ending[n.owner]
 }
 
 // shrink gives memory back after most of very many nodes are gone.

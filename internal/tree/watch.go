@@ -3,6 +3,8 @@ package tree
 // Watches.
 
 import (
+	"container/list"
+
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
@@ -33,11 +35,13 @@ type watch struct {
 }
 
 type table struct {
-	heads     map[string]*watch // the first watch of each path
-	count     int               // watches
-	recursive int               // watches with that mode: without any, ancestors need not be searched
-	watchers  int               // connections that have a watch here
+	heads    map[string]*watch // the first watch of each path
+	count    int               // watches
+	watchers int               // connections that have a watch here
 }
+
+// deep is the recursive watches of a path, apart from its others: every change below the path looks at all of these.
+type deep struct{ watches list.List }
 
 // watchCost is about how many bytes a watch takes beside its path: itself and its entries in two maps.
 const watchCost = 200
@@ -46,10 +50,12 @@ const watchCost = 200
 type watcher struct {
 	id      WatcherID
 	caller  *Caller
-	watches [2]map[string]*watch // by path, one map per table
-	count   int                  // of watches
-	bytes   int                  // in their paths
+	watches [2]map[string]*watch     // by path, one map per table
+	count   int                      // of watches
+	bytes   int                      // in their paths
+	deep    map[string]*list.Element // the recursive ones by path, in the tree's deep
 	stamp   uint64
+	cut     bool // gets no events any more
 }
 
 // watch sets a watch of c, which the caller has checked with mayWatch. The nil Caller has no connection to notify.
@@ -80,9 +86,34 @@ func (t *Tree) watch(c *Caller, which int, path string, m mode) {
 		tb.add(w)
 	}
 	if m == recursive && w.modes&recursive == 0 {
-		tb.recursive++
+		t.watchDeep(w)
 	}
 	w.modes |= m
+}
+
+func (t *Tree) watchDeep(w *watch) {
+	d := t.deep[w.path]
+	if d == nil {
+		d = new(deep)
+		t.deep[w.path] = d
+		if n := t.nodes[w.path]; n != nil {
+			t.deepAt[n] = d
+		}
+	}
+	if w.by.deep == nil {
+		w.by.deep = map[string]*list.Element{}
+	}
+	w.by.deep[w.path] = d.watches.PushBack(w)
+}
+
+func (t *Tree) unwatchDeep(w *watch) {
+	d := t.deep[w.path]
+	d.watches.Remove(w.by.deep[w.path])
+	delete(w.by.deep, w.path)
+	if d.watches.Len() == 0 {
+		delete(t.deep, w.path)
+		delete(t.deepAt, t.nodes[w.path])
+	}
 }
 
 func (tb *table) add(w *watch) {
@@ -101,7 +132,7 @@ func (tb *table) add(w *watch) {
 func (t *Tree) removeModes(which int, w *watch, m mode) {
 	tb := &t.tables[which]
 	if w.modes&m&recursive != 0 {
-		tb.recursive--
+		t.unwatchDeep(w)
 	}
 	w.modes &^= m
 	if w.modes != 0 {
@@ -271,7 +302,7 @@ func TakeWatches(req wire.Record, n int) *wire.SetWatchesRequest {
 	if !ok || r == nil {
 		return nil
 	}
-	if all, _ := demand(r); all <= n {
+	if wanted(r) <= n {
 		return nil
 	}
 	part := &wire.SetWatchesRequest{RelativeZxid: r.RelativeZxid, Two: r.Two}
@@ -288,13 +319,17 @@ func TakeWatches(req wire.Record, n int) *wire.SetWatchesRequest {
 	return part
 }
 
-// demand returns the most watches that setWatches may set, and how many bytes are in their paths.
+// wanted returns the most watches that setWatches may set.
+func wanted(r *wire.SetWatchesRequest) int {
+	return len(r.Data) + len(r.Exist) + len(r.Child) + 2*len(r.Persistent) + len(r.PersistentRecur)
+}
+
+// demand returns the same, and how many bytes are in their paths.
 func demand(r *wire.SetWatchesRequest) (n, bytes int) {
 	for _, list := range [][]string{r.Data, r.Exist, r.Child, r.Persistent, r.Persistent, r.PersistentRecur} {
-		n += len(list)
 		for _, path := range list {
 			bytes += len(path)
 		}
 	}
-	return n, bytes
+	return wanted(r), bytes
 }

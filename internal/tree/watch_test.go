@@ -1,6 +1,7 @@
 package tree_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/seed-a3166700/turnstile/internal/tree"
@@ -298,12 +299,21 @@ func TestWatchCountsAndListings(t *testing.T) {
 	if connections != 2 || paths != 3 || total != 4 || s.tree.WatchCount() != 6 {
 		t.Errorf("got %d %d %d, %d in all", connections, paths, total, s.tree.WatchCount())
 	}
-	byPath, byWatcher := s.tree.WatchesByPath(), s.tree.WatchesByWatcher()
-	if len(byPath) != 3 || len(byPath["/"]) != 2 || byPath["/"][0] != 1 || byPath["/"][1] != 2 {
+	ids := slices.Sorted(slices.Values(s.tree.Watchers()))
+	if !slices.Equal(ids, []tree.WatcherID{1, 2}) {
+		t.Errorf("got watchers %v, want 1 and 2", ids)
+	}
+	byPath := map[string][]tree.WatcherID{}
+	for _, id := range ids {
+		for _, path := range s.tree.WatchedBy(id) {
+			byPath[path] = s.tree.WatchersOf(byPath[path], path, id)
+		}
+	}
+	if len(byPath) != 3 || !slices.Equal(byPath["/"], ids) || len(byPath["/x"]) != 1 || len(byPath["/zookeeper"]) != 1 {
 		t.Errorf("by path: got %v", byPath)
 	}
-	if len(byWatcher) != 2 || len(byWatcher[2]) != 2 || byWatcher[2][0] != "/" || byWatcher[2][1] != "/x" {
-		t.Errorf("by watcher: got %v", byWatcher)
+	if got := slices.Sorted(slices.Values(s.tree.WatchedBy(2))); !slices.Equal(got, []string{"/", "/x"}) {
+		t.Errorf("by watcher: got %v", got)
 	}
 	s.wantSound()
 }

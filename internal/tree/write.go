@@ -76,7 +76,7 @@ func (t *Tree) serveDelete(c *Caller, req wire.Record) (wire.Record, wire.Code) 
 	if parent == nil {
 		return nil, wire.NoNode
 	}
-	if !t.allowed(c, parent.acl, wire.PermDelete) {
+	if !t.allowed(c, parent.acl, wire.PermDelete) || !t.mayChangeQuotas(c, r.Path, wire.PermDelete) {
 		return nil, wire.NoAuth
 	}
 	n := t.nodes[r.Path]
@@ -107,9 +107,9 @@ func (t *Tree) serveSetData(c *Caller, req wire.Record) (wire.Record, wire.Code)
 	switch {
 	case n == nil:
 		return nil, wire.NoNode
-	case !t.allowed(c, n.acl, wire.PermWrite):
+	case !t.allowed(c, n.acl, wire.PermWrite), !t.mayChangeQuotas(c, r.Path, wire.PermWrite):
 		return nil, wire.NoAuth
-	case t.overQuota(r.Path, int64(len(r.Data)-len(n.data)), 0):
+	case t.overQuota(r.Path, n, int64(len(r.Data)-len(n.data)), 0):
 		return nil, wire.QuotaExceeded
 	case !matches(r.Version, n.version):
 		return nil, wire.BadVersion
@@ -137,7 +137,7 @@ func (t *Tree) serveSetACL(c *Caller, req wire.Record) (wire.Record, wire.Code) 
 	switch {
 	case n == nil:
 		return nil, wire.NoNode
-	case !t.allowed(c, n.acl, wire.PermAdmin):
+	case !t.allowed(c, n.acl, wire.PermAdmin), !t.mayChangeQuotas(c, r.Path, wire.PermAdmin):
 		return nil, wire.NoAuth
 	case !matches(r.Version, n.aversion):
 		return nil, wire.BadVersion

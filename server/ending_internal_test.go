@@ -1,0 +1,95 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
+)
+
+// manyEphemerals creates n nodes of c's session.
+func (c *rawClient) manyEphemerals(t *testing.T, n int) {
+	t.Helper()
+	for first := 0; first < n; first += 1000 {
+		req := new(wire.MultiRequest)
+		for i := first; i < min(n, first+1000); i++ {
+			create := &wire.CreateRequest{Path: fmt.Sprintf("/e%d", i), ACL: openACL, Flags: wire.FlagEphemeral}
+			req.Ops = append(req.Ops, wire.SubRequest{Op: wire.OpCreate, Request: create})
+		}
+		c.mustCall(t, wire.OpMulti, req)
+	}
+}
+
+// Others are served between the pieces, and the client hears of the end when all of its nodes are gone.
+func TestEndOfASessionWithManyNodesLetsOthersPass(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, Config{}, func(t *testing.T, s *Server) {
+		t.Helper()
+		c, other := mustConnect(t, s, wire.ConnectRequest{}), mustConnect(t, s, wire.ConnectRequest{})
+		const n = 20 * endAtOnce
+		c.manyEphemerals(t, n)
+		_ = s.do(func(o *owner) {
+			o.closeSession(&item{kind: itemRequest, conn: o.sessions[c.session].conn, op: wire.OpCloseSession, xid: 1})
+			if got := o.tree.EphemeralCount(); got != n-endAtOnce || len(o.endings) != 1 || len(o.sessions) != 1 {
+				t.Errorf("after the first piece: got %d nodes and %d sessions, want %d and one", got, len(o.sessions),
+					n-endAtOnce)
+			}
+		})
+		for left := int32(n); left > 0; {
+			var root wire.Children2Response
+			if err := other.call(wire.OpGetChildren2, &wire.PathWatchRequest{Path: "/"}, &root); err != nil {
+				t.Fatal(err)
+			}
+			left = root.Stat.NumChildren - 1
+		}
+		if h, err := c.reply(nil); err != nil || h.Err != wire.OK || h.Xid != 1 || !c.ended() {
+			t.Errorf("got %+v %v, want the reply to closeSession and the end", h, err)
+		}
+		if _, err := c.resume(s); !errors.Is(err, errGone) {
+			t.Errorf("resume: got %v, want %v", err, errGone)
+		}
+	})
+}
+
+func TestManySessionsThatExpireAtOnceEndInPieces(t *testing.T) {
+	t.Parallel()
+	bubble(t, Config{TickTime: 2 * time.Second}, func(t *testing.T, s *Server, l *memListener) {
+		t.Helper()
+		for i := range 3*expireAtOnce + 1 {
+			c := l.connect(t, 10_000)
+			if _, err := c.create(fmt.Sprintf("/e%d", i), nil, wire.FlagEphemeral); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(13 * time.Second)
+		synctest.Wait()
+		_ = s.do(func(o *owner) {
+			if len(o.sessions) != 0 || o.tree.EphemeralCount() != 0 || len(o.expired) != 0 {
+				t.Errorf("got %d sessions and %d nodes, want none", len(o.sessions), o.tree.EphemeralCount())
+			}
+		})
+	})
+}
+
+// A session that was resumed while it waited for its end goes on.
+func TestSessionResumedBeforeItsEndGoesOn(t *testing.T) {
+	t.Parallel()
+	bubble(t, Config{}, func(t *testing.T, s *Server, l *memListener) {
+		t.Helper()
+		c := l.connect(t, 10_000)
+		_ = s.do(func(o *owner) {
+			sess := o.sessions[c.session]
+			o.expiry.remove(sess)
+			o.expired = append(o.expired, sess, sess)
+			o.expiry.add(sess, o.clock.now()) // as resumeSession does
+			o.endSessions()
+			if o.sessions[c.session] == nil || len(o.expired) != 0 {
+				t.Error("the session has ended, want it to go on")
+			}
+		})
+		c.ping(t)
+	})
+}

@@ -115,6 +115,39 @@ func (s *Session) seen(ctx context.Context) (int64, error) {
 // errNoChroot is the answer if the node is missing that all paths of the client begin with.
 var errNoChroot = fmt.Errorf("%w: the chroot of Config.Servers does not exist", NoNode)
 
+// CreateChroot creates the node that all paths of the client begin with (see Config.Servers), and what is missing above
+// it, as persistent nodes with the given list of rights, OpenACL if nil. It is no error if they exist, or if there is no
+// chroot.
+func (s *Session) CreateChroot(ctx context.Context, acl []ACL) error {
+	if s.client.cfg.root == "" {
+		return nil
+	}
+	return s.createChroot(ctx, string(s.client.cfg.root), acl)
+}
+
+func (s *Session) createChroot(ctx context.Context, path string, acl []ACL) error {
+	create := func() error {
+		n := Node{Path: path, ACL: acl}
+		c := s.newCall(n.Mode.op(), "/")
+		c.req.create = n.request("")
+		err := s.do(ctx, c, createBody(n.Mode.op(), &c.req.create))
+		if err == nil {
+			c.free()
+		}
+		if errors.Is(err, NodeExists) {
+			return nil
+		}
+		return err
+	}
+	err := create()
+	if above := parentOf(path); errors.Is(err, NoNode) && above != "/" && above != "" {
+		if err = s.createChroot(ctx, above, acl); err == nil {
+			err = create()
+		}
+	}
+	return err
+}
+
 // createWithParents creates a node after those of its parents that are missing.
 func (s *Session) createWithParents(ctx context.Context, n Node, parents Parents) (Created, error) {
 	dir := Node{Path: parentOf(n.Path), Mode: parents.Mode, ACL: parents.ACL}

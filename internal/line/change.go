@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -22,8 +23,8 @@ func (p *position) beside(to *Line) (*position, []name) {
 	for i := range names {
 		// The names are all of ours to choose: they are not sequential. As the server prints numbers, so that others
 		// can read them. A second node has the next number.
-		names[i].prefix += fmt.Sprintf("%010d", p.self.Seq+int32(i))
-		nodes[i].Path = names[i].path()
+		names[i].Prefix += fmt.Sprintf("%010d", p.self.Seq+int32(i))
+		nodes[i].Path = names[i].Path()
 	}
 	own.made(nodes)
 	next.self, _ = ParseContender(path.Base(next.nodes[0].path), to.Markers)
@@ -39,7 +40,7 @@ func (p *position) beside(to *Line) (*position, []name) {
 func (o *Own) Become(to *Line) (*Own, error) {
 	ctx, p := o.sess.Context(), o.positions[0]
 	next, names := p.beside(to)
-	ops := deletions(o.Paths())
+	ops := attempt.Deletions(o.Paths())
 	if p.mark != "" { // the new node has a mark of its own
 		next.mark, next.delay, next.started = join(path.Dir(p.mark), next.self.Name), p.delay, true
 		ops = append(ops, zk.CreateNodeOp(next.marked()), zk.DeleteOp(p.mark, -1))
@@ -79,10 +80,10 @@ func (o *Own) Beside(ctx context.Context, to *Line) (*Own, []Contender, error) {
 	for {
 		next, names := p.beside(to)
 		b := o.sess.Batch()
-		made := create(b, o.sess, nil, to.creations(names, zk.Ephemeral))
+		made, _ := attempt.NewCreation(b, o.sess, names, nil, to.creations(names, zk.Ephemeral))
 		listed := b.Children(to.Dir)
 		b.Send()
-		_, err := resolve(ctx, o.sess, names, made)
+		_, err := made.Resolve(ctx)
 		switch {
 		case err == nil:
 			contenders, err := p.contenders(ctx, listed)
@@ -92,14 +93,14 @@ func (o *Own) Beside(ctx context.Context, to *Line) (*Own, []Contender, error) {
 			}
 			return next.own, contenders, nil
 		case ctx.Err() != nil:
-			go cancelCreation(o.sess, names, made)
+			made.Cancel()
 			return nil, nil, context.Cause(ctx)
 		case errors.Is(err, zk.NoNode):
 			return nil, nil, ErrGone
-		case errors.Is(err, errLost):
+		case errors.Is(err, attempt.ErrLost):
 		default:
 			if err := AwaitRetry(ctx, o.sess, err); err != nil {
-				go cancelCreation(o.sess, names, made) // the search for it may be what was refused
+				made.Cancel() // the search for it may be what was refused
 				return nil, nil, err
 			}
 		}

@@ -11,11 +11,10 @@ package line
 import (
 	"context"
 	"errors"
-	"path"
 	"slices"
-	"strings"
 	"sync"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -58,15 +57,18 @@ type Line struct {
 	watcher watcher // of the ownerships in this line
 }
 
+// A name is that of a node of a contender.
+type name = attempt.Name
+
 // names are those of one contender's nodes.
 func (l *Line) names(guid string) []name {
-	first := name{dir: l.Dir, prefix: l.Prefix(guid), fixed: l.Fixed}
+	first := name{Dir: l.Dir, Prefix: l.Prefix(guid), Fixed: l.Fixed}
 	if l.Signed {
-		first.signature = guid
+		first.Signature = guid
 	}
 	names := []name{first}
 	if l.Second != nil {
-		names = append(names, name{dir: l.Dir, prefix: l.Second(guid)})
+		names = append(names, name{Dir: l.Dir, Prefix: l.Second(guid)})
 	}
 	return names
 }
@@ -84,7 +86,7 @@ func (l *Line) creations(names []name, mode zk.Mode) []zk.Node {
 	data := l.Data()
 	nodes := make([]zk.Node, len(names))
 	for i, n := range names {
-		nodes[i] = zk.Node{Path: n.path(), Data: data, Mode: mode, ACL: n.sign(l.ACL)}
+		nodes[i] = zk.Node{Path: n.Path(), Data: data, Mode: mode, ACL: n.Sign(l.ACL)}
 	}
 	return nodes
 }
@@ -131,56 +133,13 @@ func (l *Line) MakeDir(ctx context.Context, sess *zk.Session) error {
 	return l.makeParents(ctx, sess, l.Dir)
 }
 
-// makeParents makes dirs and what is missing above them, as containers, which servers remove when they are empty again,
-// unless they are to last. It works from the leaves upward, because the ancestors may be closed to us (CURATOR-715).
-// All that are wanted at a time leave in one write, so that many cost as many round trips as one.
+// makeParents makes dirs and what is missing above them.
 func (l *Line) makeParents(ctx context.Context, sess *zk.Session, dirs ...string) error {
-	mode := zk.Container
+	d := attempt.Dirs{ACL: l.ACL}
 	if l.Lasting {
-		mode = zk.Persistent
+		d.Keep = attempt.Forever
 	}
-	empty := []byte{} // not nil: kazoo's Semaphore fails on a path that has null for its data
-	for len(dirs) > 0 {
-		b := sess.Batch()
-		made := make([]*zk.Future[zk.Created], len(dirs))
-		for i, dir := range dirs {
-			made[i] = b.CreateNode(zk.Node{Path: dir, Data: empty, Mode: mode, ACL: l.ACL})
-		}
-		b.Send()
-		var missing, above []string
-		var refused error
-		next := mode
-		for i, dir := range dirs {
-			_, err := made[i].Get(ctx)
-			switch {
-			case err == nil || errors.Is(err, zk.NodeExists):
-				continue
-			case errors.Is(err, zk.NoNode) && path.Dir(dir) != dir:
-				above = append(above, path.Dir(dir))
-			case errors.Is(err, zk.Unimplemented) && mode == zk.Container:
-				next = zk.Persistent // a server before 3.5.3
-			case refused == nil || Transient(refused):
-				refused = err // of several, one that is not transient
-			}
-			missing = append(missing, dir)
-		}
-		if refused != nil {
-			if err := AwaitRetry(ctx, sess, refused); err != nil {
-				return err
-			}
-		}
-		slices.Sort(above)
-		if err := l.makeParents(ctx, sess, slices.Compact(above)...); err != nil {
-			return err
-		}
-		dirs, mode = missing, next
-	}
-	return nil
-}
-
-// Reserved reports whether a path is the server's own, or that of a node of its own.
-func Reserved(path string) bool {
-	return path == "/" || path == "/zookeeper" || strings.HasPrefix(path, "/zookeeper/")
+	return d.Make(ctx, sess, dirs...)
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -190,11 +149,4 @@ func isClosed(c <-chan struct{}) bool {
 	default:
 		return false
 	}
-}
-
-func join(dir, name string) string {
-	if dir == "/" {
-		return "/" + name
-	}
-	return dir + "/" + name
 }

@@ -116,8 +116,8 @@ func (s *Session) seen(ctx context.Context) (int64, error) {
 var errNoChroot = fmt.Errorf("%w: the chroot of Config.Servers does not exist", NoNode)
 
 // CreateChroot creates the node that all paths of the client begin with (see Config.Servers), and what is missing above
-// it, as persistent nodes with the given list of rights, OpenACL if nil. It is no error if they exist, or if there is no
-// chroot.
+// it, as persistent nodes with the given list of rights, OpenACL if nil. It is no error if they exist, or if there is
+// no chroot.
 func (s *Session) CreateChroot(ctx context.Context, acl []ACL) error {
 	if s.client.cfg.root == "" {
 		return nil

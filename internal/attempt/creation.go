@@ -64,8 +64,9 @@ type Creation struct {
 	Answer func(ctx context.Context) ([]zk.Created, error)
 }
 
-// NewCreation adds to b the creation of the nodes behind the operations before, in one transaction if there are several.
-// Done is closed when there is an answer, or none to come. An error of before's has their index in its MultiError.
+// NewCreation adds to b the creation of the nodes behind the operations before, in one transaction if there are
+// several. Done is closed when there is an answer, or none to come. An error of before's has their index in its
+// MultiError.
 func NewCreation(
 	b *zk.Batch, sess *zk.Session, names []Name, before []zk.Op, nodes []zk.Node,
 ) (c *Creation, done <-chan struct{}) {

@@ -54,6 +54,13 @@ var ErrWider = errors.New("the node grants more than the ACL asked for")
 // No request tells a container from a persistent node: so a directory that is there may be one, whatever Keep says.
 // State that lasts needs a persistent child of the recipe's own below it (see Receipts).
 func (d Dirs) Make(ctx context.Context, sess *zk.Session, dirs ...string) error {
+	if err := d.Check(ctx, sess, dirs...); err != nil {
+		return err
+	}
+	return d.make(ctx, sess, dirs...)
+}
+
+func (d Dirs) make(ctx context.Context, sess *zk.Session, dirs ...string) error {
 	mode := zk.Container
 	if d.Keep == Forever || d.ACL != nil {
 		mode = zk.Persistent
@@ -74,7 +81,7 @@ func (d Dirs) Make(ctx context.Context, sess *zk.Session, dirs ...string) error 
 			if vanished++; vanished > maxParents {
 				return Vanishes(dirs[0], zk.NoNode)
 			}
-			if err := d.Make(ctx, sess, r.above...); err != nil {
+			if err := d.make(ctx, sess, r.above...); err != nil {
 				return err
 			}
 		}

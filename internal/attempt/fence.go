@@ -20,8 +20,8 @@ import (
 // (ZOOKEEPER-1675).
 //
 // The node's parent is missing, too: so there is no list of rights by which a server could refuse, and the fence needs
-// no right at all. In particular a follower with enableEagerACLCheck, which answers NoAuth by itself before the requests
-// ahead of the fence have been applied, passes it on to the leader.
+// no right at all. In particular a follower with enableEagerACLCheck, which answers NoAuth by itself before the
+// requests ahead of the fence have been applied, passes it on to the leader.
 func Fence(b *zk.Batch) (passed func(context.Context) error) {
 	done := b.Delete("/"+Mark("fence-"+NewGUID())+"/none", -1)
 	return func(ctx context.Context) error {

@@ -14,8 +14,9 @@ import (
 // A slow caller misses states, never the last one: the watch is set before the caller runs. The first look of a session
 // comes behind a sync of path, because its server may lag behind the one that answered before.
 //
-// After a refusal that does not pass, Follow yields the error. If the caller continues its loop, Follow pauses and tries
-// again: a permission may come back. It yields ctx's cause, or the client's error if there is no next session, and ends.
+// After a refusal that does not pass, Follow yields the error. If the caller continues its loop, Follow pauses and
+// tries again: a permission may come back. It yields ctx's cause, or the client's error if there is no next session,
+// and ends.
 func Follow[T any](
 	ctx context.Context, client *zk.Client, path string, look func(*zk.Session) (T, *zk.Watch, error),
 ) iter.Seq2[T, error] {

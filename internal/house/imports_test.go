@@ -38,6 +38,7 @@ var rules = []rule{
 	{path: "internal/certfile"},
 	{path: "zk", ours: []string{"internal/certfile", "internal/wire", "internal/jute"}},
 	{path: "internal/attempt", ours: []string{"zk"}},
+	{path: "internal/attempt/everycall"},
 	{path: "internal/line", ours: []string{"zk", "internal/attempt"}},
 	{path: "lock", ours: []string{"zk", "internal/attempt", "internal/line"}},
 	{path: "elect", ours: []string{"zk", "internal/attempt", "internal/line"}},
@@ -50,8 +51,14 @@ var rules = []rule{
 	{path: "discovery/roundtrip", ours: []string{"discovery"}},
 	{path: "internal/segment", ours: []string{"zk", "internal/attempt"}},
 	{path: "internal/receipt", ours: []string{"internal/attempt"}},
-	{path: "queue", ours: []string{"zk", "internal/attempt", "internal/line", "internal/segment", "internal/receipt"}},
-	{path: "queue/classic", ours: []string{"zk", "internal/attempt", "internal/line", "internal/receipt", "queue"}}, // queue for its errors
+	{
+		path: "queue",
+		ours: []string{"zk", "internal/attempt", "internal/line", "internal/segment", "internal/receipt"},
+	},
+	{
+		path: "queue/classic",
+		ours: []string{"zk", "internal/attempt", "internal/line", "internal/receipt", "queue"}, // queue for its errors
+	},
 	{path: "zktest", ours: []string{"server", "zk", "internal/wire", "internal/jute"}},
 	{path: "internal/supervise", ours: []string{"zk"}, foreign: []string{"golang.org/x/sys"}},
 	{path: "internal/measure", ours: []string{"lock"}},

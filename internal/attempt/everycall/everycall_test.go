@@ -232,7 +232,8 @@ func TestCallWithAContextThatHasEndedReturnsItsCauseAndDoesNothing(t *testing.T)
 			why := errors.New("no more")
 			ctx, cancel := context.WithCancelCause(t.Context())
 			cancel(why)
-			if err := c.do(ctx, args{client: client, path: path, data: []byte("data")}); err != nil && !errors.Is(err, why) {
+			err := c.do(ctx, args{client: client, path: path, data: []byte("data")})
+			if err != nil && !errors.Is(err, why) {
 				t.Errorf("got %v, want %v", err, why)
 			}
 			synctest.Wait()

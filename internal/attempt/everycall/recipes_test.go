@@ -128,13 +128,15 @@ var calls = []call{
 			return err
 		},
 	), leavesNothing: true},
-	{name: "elect.Leadership.ResignWait", do: onCandidate(func(ctx context.Context, c *elect.Candidate, _ []byte) error {
-		l, err := c.Campaign(ctx)
-		if err == nil {
-			err = l.ResignWait(ctx)
-		}
-		return err
-	}), leavesNothing: true},
+	{name: "elect.Leadership.ResignWait", do: onCandidate(
+		func(ctx context.Context, c *elect.Candidate, _ []byte) error {
+			l, err := c.Campaign(ctx)
+			if err == nil {
+				err = l.ResignWait(ctx)
+			}
+			return err
+		},
+	), leavesNothing: true},
 }
 
 func onCounter(f func(context.Context, *counter.Counter) error) func(context.Context, args) error {

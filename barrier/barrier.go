@@ -24,6 +24,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -196,7 +197,7 @@ func (b *Barrier) done(err error) error {
 func (b *Barrier) lookBehind(ctx context.Context, sess *zk.Session) (bool, error) {
 	return ask(ctx, sess, func() (bool, error) {
 		batch := sess.Batch()
-		passed, seen := line.Barrier(batch, b.path), batch.Exists(b.path)
+		passed, seen := attempt.Fence(batch), batch.Exists(b.path)
 		batch.Send()
 		if err := passed(ctx); err != nil {
 			return false, err
@@ -235,7 +236,7 @@ func (b *Barrier) Wait(ctx context.Context) error {
 // would not do: a leader that was replaced without noticing answers it for its clients. A write gets no answer from it.
 func (b *Barrier) watch(ctx context.Context, sess *zk.Session) (zk.WatchedExistence, error) {
 	batch := sess.Batch()
-	passed, seen := line.Barrier(batch, b.path), batch.ExistsW(b.path)
+	passed, seen := attempt.Fence(batch), batch.ExistsW(b.path)
 	batch.Send()
 	if err := passed(ctx); err != nil {
 		seen.Abandon()

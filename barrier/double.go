@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -200,7 +201,7 @@ func (e *entrant) settle(ctx context.Context, sess *zk.Session) (czxid int64, er
 	d := e.double
 	return ask(ctx, sess, func() (int64, error) {
 		b := sess.Batch()
-		passed, dir := line.Barrier(b, d.ready()), b.Get(d.path)
+		passed, dir := attempt.Fence(b), b.Get(d.path)
 		b.Send()
 		if err := passed(ctx); err != nil {
 			return 0, err

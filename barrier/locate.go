@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -19,7 +19,7 @@ func (p *Party) locate(ctx context.Context) (*record, string, error) {
 	r := p.rounds
 	rec, err := ask(ctx, p.sess, func() (*record, error) {
 		b := p.sess.Batch()
-		passed, data := line.Barrier(b, r.path), b.Get(r.path)
+		passed, data := attempt.Fence(b), b.Get(r.path)
 		b.Send()
 		if err := passed(ctx); err != nil {
 			return nil, err

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"path"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -30,7 +31,7 @@ func (d *Double) view(ctx context.Context, sess *zk.Session, fresh bool) (view, 
 		var listed *zk.Future[zk.Children]
 		var still *zk.Future[zk.Existence]
 		if fresh {
-			passed = line.Barrier(b, d.ready())
+			passed = attempt.Fence(b)
 		}
 		dir, ready := b.Get(d.path), b.Exists(d.ready())
 		if fresh {

@@ -13,6 +13,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -319,7 +320,7 @@ type leaseRecord struct {
 func (l *Lease) read(ctx context.Context, sess *zk.Session, i int) (leaseRecord, zk.Stat, error) {
 	node := l.slot(i) + leaseNode
 	b := sess.Batch()
-	passed := line.Barrier(b, node)
+	passed := attempt.Fence(b)
 	look := b.Get(node)
 	b.Send()
 	if err := passed(ctx); err != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -81,7 +82,7 @@ func (k *keeper) forget(sess *zk.Session) {
 func findNumbered(ctx context.Context, sess *zk.Session, prefix string) (string, error) {
 	dir, base := path.Split(prefix)
 	b := sess.Batch()
-	passed := line.Barrier(b, prefix)
+	passed := attempt.Fence(b)
 	listed := b.Children(path.Clean(dir))
 	b.Send()
 	if err := passed(ctx); err != nil {

@@ -17,7 +17,7 @@ import (
 // the directories of each record are all that have living parties.
 func (p *Party) locate(ctx context.Context) (*record, string, error) {
 	r := p.rounds
-	rec, err := ask(ctx, p.sess, func() (*record, error) {
+	rec, err := attempt.Ask(ctx, p.sess, func() (*record, error) {
 		b := p.sess.Batch()
 		passed, data := attempt.Fence(b), b.Get(r.path)
 		b.Send()

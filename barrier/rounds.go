@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -118,7 +119,7 @@ func (r *Rounds) sentries() *line.Line {
 // returns ErrMismatch if the path has another configuration, and the client's error if the client is closed. When it
 // returns an error, it has left no node behind, or is still removing it in the background.
 func (r *Rounds) Join(ctx context.Context) (*Party, error) {
-	p, err := line.Attempt(ctx, r.client, func(sess *zk.Session) (*Party, error) {
+	p, err := attempt.Run(ctx, r.client, func(sess *zk.Session) (*Party, error) {
 		sentries := r.sentries()
 		own, err := line.Enter(ctx, sess, sentries)
 		if err != nil {
@@ -144,7 +145,7 @@ func (r *Rounds) Outcome(ctx context.Context, round int64) (Outcome, error) {
 	if round < 1 {
 		return Outcome{}, r.failed(fmt.Errorf("round %d; the first is 1", round))
 	}
-	o, err := line.Attempt(ctx, r.client, func(sess *zk.Session) (Outcome, error) {
+	o, err := attempt.Run(ctx, r.client, func(sess *zk.Session) (Outcome, error) {
 		for fresh := true; ; fresh = false {
 			if fresh { // the server may lag behind
 				if err := sess.Sync(ctx, r.path); err != nil {
@@ -177,7 +178,7 @@ func (r *Rounds) Outcome(ctx context.Context, round int64) (Outcome, error) {
 
 // read reads the record. It returns nil if there is none.
 func (r *Rounds) read(ctx context.Context, sess *zk.Session) (*record, error) {
-	return ask(ctx, sess, func() (*record, error) {
+	return attempt.Ask(ctx, sess, func() (*record, error) {
 		data, stat, err := sess.Get(ctx, r.path)
 		if errors.Is(err, zk.NoNode) || err == nil && len(data) == 0 {
 			return nil, nil
@@ -206,7 +207,7 @@ func (r *Rounds) prepare(ctx context.Context, sess *zk.Session) (*record, error)
 			err = r.found(ctx, sess, stat.Version)
 		}
 		if err != nil {
-			if err := line.AwaitRetry(ctx, sess, err); err != nil {
+			if err := attempt.Again(ctx, sess, err); err != nil {
 				return nil, err
 			}
 		}

@@ -8,7 +8,6 @@ import (
 	"path"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
-	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -25,7 +24,7 @@ type view struct {
 // barrier is open then only if the ready node was the same before the list and after it: so the barrier was open at the
 // moment of the list.
 func (d *Double) view(ctx context.Context, sess *zk.Session, fresh bool) (view, error) {
-	return ask(ctx, sess, func() (v view, err error) {
+	return attempt.Ask(ctx, sess, func() (v view, err error) {
 		b := sess.Batch()
 		passed := func(context.Context) error { return nil }
 		var listed *zk.Future[zk.Children]
@@ -114,7 +113,7 @@ func (d *Double) closeUnused(ctx context.Context, sess *zk.Session, v view) erro
 	if err == nil || errors.Is(err, zk.BadVersion) || errors.Is(err, zk.NoNode) {
 		return nil
 	}
-	return line.AwaitRetry(ctx, sess, err)
+	return attempt.Again(ctx, sess, err)
 }
 
 // olderThan returns names of members that came before zxid, all of them or at least the given number.
@@ -154,12 +153,12 @@ func (d *Double) awaitDeletion(
 			return nil
 		}
 		if err != nil {
-			return line.AwaitRetry(ctx, sess, err)
+			return attempt.Again(ctx, sess, err)
 		}
 		watches = append(watches, watch)
 	}
 	if _, err := next(ctx, changed, watches...); err != nil {
-		return line.AwaitRetry(ctx, sess, err)
+		return attempt.Again(ctx, sess, err)
 	}
 	return nil
 }

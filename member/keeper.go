@@ -9,6 +9,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -23,8 +24,9 @@ type keeper struct {
 	written []byte // the data of that creation
 	guess   string // the path that the node has without its number, after a numbered creation of unknown outcome
 	stat    zk.Stat
-	have    bool // stat is that of our node
-	set     int  // the number of the data that it has from us
+	have    bool  // stat is that of our node
+	secured int64 // the czxid of a node that may have been a container, and that servers do not remove any more
+	set     int   // the number of the data that it has from us
 }
 
 func (k *keeper) run() {
@@ -162,6 +164,12 @@ func (k *keeper) place(sess *zk.Session) (*zk.Watch, error) {
 		k.have, k.set = true, 0 // adopted, or created again by a request that came late
 	}
 	k.stat = stat
+	if n.cfg.Mode.lasting() && n.cfg.TTL == 0 && stat.Cversion != 0 && k.secured != stat.Czxid {
+		if err := attempt.Secure(n.ctx, sess, n.Path(), n.cfg.ACL); err != nil && !errors.Is(err, zk.NoNode) {
+			return watch, err
+		}
+		k.secured = stat.Czxid
+	}
 	want, number := n.latest()
 	if k.set != number {
 		if bytes.Equal(data, want) {

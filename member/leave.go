@@ -93,7 +93,7 @@ func (k *keeper) remove(sess *zk.Session) error {
 	}
 	seen, err := look.Get(ctx)
 	if err == nil && k.ours(sess, seen.Stat) && (k.node.cfg.Mode != Persistent || k.made(seen)) {
-		err = sess.Delete(ctx, p, seen.Stat.Version)
+		err = attempt.DeleteSecured(ctx, sess, p, seen.Stat.Version)
 	}
 	switch {
 	case errors.Is(err, zk.NoNode):

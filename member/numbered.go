@@ -130,7 +130,7 @@ func removeNumbered(sess *zk.Session, prefix string) bool {
 	for {
 		found, err := findNumbered(sess.Context(), sess, prefix)
 		if err == nil && found != "" {
-			err = sess.Delete(sess.Context(), found, -1)
+			err = attempt.DeleteSecured(sess.Context(), sess, found, -1)
 		}
 		if err == nil || errors.Is(err, zk.NoNode) {
 			return found != ""

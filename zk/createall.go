@@ -27,11 +27,11 @@ const maxParentTries = 10
 // the node upwards, so it needs no right to those that exist. If it fails, parents that it has made may stay.
 //
 // If a reply is lost, CreateAll finds out whether the node is its own: created since the call began, with the same
-// data, not changed since. Another client that created the same node with the same data at that time cannot be told from it;
-// a caller to whom it matters puts something of its own into the data. If there is no node, CreateAll asks again,
-// provided that no child of its parent was created or deleted since: otherwise the node may have been made, and deleted
-// by another client. The outcome is Unknown in that case, if the node was changed meanwhile, if the mode is sequential,
-// if the request is larger than servers accept by default, or if ctx or the session has ended.
+// data, not changed since. Another client that created the same node with the same data at that time cannot be told
+// from it; a caller to whom it matters puts something of its own into the data. If there is no node, CreateAll asks
+// again, provided that no child of its parent was created or deleted since: otherwise the node may have been made, and
+// deleted by another client. The outcome is Unknown in that case, if the node was changed meanwhile, if the mode is
+// sequential, if the request is larger than servers accept by default, or if ctx or the session has ended.
 func (s *Session) CreateAll(ctx context.Context, n Node, parents Parents) (Created, error) {
 	if parents.Mode != Persistent && parents.Mode != Container {
 		err := fmt.Errorf("%w: mode of parents must be Persistent or Container", BadArguments)

@@ -5,7 +5,6 @@ package attempt
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"path"
 	"slices"
@@ -100,17 +99,8 @@ func (r *Receipts) mayNot(sess *zk.Session) bool {
 // doWithout notes that sess may not create receipts. A node that has had children may be a container, which servers
 // remove with the state in it when the last child goes; then nothing is to be written to it that lasts.
 func (r *Receipts) doWithout(ctx context.Context, sess *zk.Session) error {
-	stat, err := Ask(ctx, sess, func() (zk.Stat, error) {
-		stat, _, err := sess.Exists(ctx, r.node)
-		return stat, err
-	})
-	if err != nil {
+	if err := mayLast(ctx, sess, r.node); err != nil {
 		return err
-	}
-	if stat.Cversion != 0 {
-		const text = "%w: the node has had children and may be a container, which servers remove when it is empty: " +
-			"use another path, or grant the right to create nodes below it"
-		return fmt.Errorf(text, zk.NoAuth)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

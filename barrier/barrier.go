@@ -25,7 +25,6 @@ import (
 	"strings"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
-	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -33,7 +32,9 @@ import (
 type Config struct {
 	Label string   // what other programs see in our nodes; the host's name if empty
 	ACL   []zk.ACL // of the nodes and of parents that are created for them; open to everyone if nil
-	_     struct{}
+	// AnyACL accepts nodes at path and above it that exist and grant more than ACL. Otherwise they are refused.
+	AnyACL bool
+	_      struct{}
 }
 
 // maxLabel bounds a label, in bytes.
@@ -45,9 +46,10 @@ type base struct {
 	path   string
 	data   []byte // of our nodes
 	acl    []zk.ACL
+	anyACL bool
 }
 
-func newBase(client *zk.Client, path, label string, acl []zk.ACL) (base, error) {
+func newBase(client *zk.Client, path, label string, acl []zk.ACL, anyACL bool) (base, error) {
 	if err := attempt.Args("barrier", client, path, acl); err != nil {
 		return base{}, err
 	}
@@ -57,7 +59,7 @@ func newBase(client *zk.Client, path, label string, acl []zk.ACL) (base, error) 
 	if label == "" {
 		label, _ = os.Hostname() // it only informs people
 	}
-	return base{client: client, path: path, data: []byte(label), acl: acl}, nil
+	return base{client: client, path: path, data: []byte(label), acl: acl, anyACL: anyACL}, nil
 }
 
 // Path returns the barrier's path.
@@ -68,9 +70,9 @@ func (b *base) failed(err error) error {
 	return fmt.Errorf("barrier: %s: %w", b.path, attempt.Explain(b.client, err))
 }
 
-// dir is a path that can be made with its parents.
-func (b *base) dir(path string, lasting bool) *line.Line {
-	return &line.Line{Dir: path, ACL: b.acl, Lasting: lasting}
+// dirs says how the directories of the barrier's nodes are made.
+func (b *base) dirs(keep attempt.Keep) attempt.Dirs {
+	return attempt.Dirs{Keep: keep, ACL: b.acl, AnyACL: b.anyACL, Above: true}
 }
 
 // node is a node of ours.
@@ -107,7 +109,7 @@ type Barrier struct{ base }
 // NewBarrier returns the barrier at path, which no other recipe may use. It does not contact the server. It returns an
 // error if the path or the configuration is invalid.
 func NewBarrier(client *zk.Client, path string, cfg Config) (*Barrier, error) {
-	base, err := newBase(client, path, cfg.Label, cfg.ACL)
+	base, err := newBase(client, path, cfg.Label, cfg.ACL, cfg.AnyACL)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +149,7 @@ func (b *Barrier) secure(ctx context.Context, sess *zk.Session) error {
 
 // makeParents makes what is missing above the barrier.
 func (b *Barrier) makeParents(ctx context.Context, sess *zk.Session) error {
-	return b.dir(parent(b.path), false).MakeDir(ctx, sess)
+	return b.dirs(attempt.WhileUsed).Make(ctx, sess, parent(b.path))
 }
 
 // Remove takes the barrier down and so lets all who wait go on. It is no error if it is down already. If Remove returns

@@ -37,7 +37,7 @@ const maxRequest = 1 << 19
 // It returns an error if the path, the number or the configuration is invalid, or if there are more parties than one
 // transaction can let in: about 7,000 with a short path. The error says how many.
 func NewDouble(client *zk.Client, path string, parties int, cfg Config) (*Double, error) {
-	base, err := newBase(client, path, cfg.Label, cfg.ACL)
+	base, err := newBase(client, path, cfg.Label, cfg.ACL, cfg.AnyACL)
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,9 @@ type RoundsConfig struct {
 	OnLoss  OnLoss   // FailRound if zero
 	Label   string   // what people see in a party's node; the host's name if empty
 	ACL     []zk.ACL // of the nodes and of parents that are created for them; open to everyone if nil
-	_       struct{}
+	// AnyACL accepts nodes at path and above it that exist and grant more than ACL. Otherwise they are refused.
+	AnyACL bool
+	_      struct{}
 }
 
 // Rounds is a barrier that is used again and again, with a number for each round. Parties join, and each arrives at one
@@ -76,7 +78,7 @@ type Rounds struct {
 // persistent and stays when all parties have left. NewRounds does not contact the server. It returns an error if the
 // path or the configuration is invalid.
 func NewRounds(client *zk.Client, path string, cfg RoundsConfig) (*Rounds, error) {
-	base, err := newBase(client, path, cfg.Label, cfg.ACL)
+	base, err := newBase(client, path, cfg.Label, cfg.ACL, cfg.AnyACL)
 	if err != nil {
 		return nil, err
 	}
@@ -108,6 +110,7 @@ func (r *Rounds) sentries() *line.Line {
 		Blocks:  func(line.Contender) bool { return true },
 		Data:    func() []byte { return r.data },
 		ACL:     r.acl,
+		AnyACL:  r.anyACL,
 		Lasting: true,
 		// Two that look after the dead do no harm.
 		Unordered: true,
@@ -196,7 +199,7 @@ func (r *Rounds) prepare(ctx context.Context, sess *zk.Session) (*record, error)
 		data, stat, err := sess.Get(ctx, r.path)
 		switch {
 		case errors.Is(err, zk.NoNode):
-			err = r.dir(r.path, true).MakeDir(ctx, sess)
+			err = r.dirs(attempt.Forever).Make(ctx, sess, r.path)
 		case err == nil && len(data) > 0:
 			rec, err := decodeRecord(r.path, data, stat)
 			if err != nil {

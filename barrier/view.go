@@ -76,7 +76,7 @@ func (d *Double) admission(ctx context.Context, sess *zk.Session) (view, error) 
 		v, err := d.view(ctx, sess, fresh)
 		switch {
 		case errors.Is(err, zk.NoNode):
-			if err := d.dir(d.path, false).MakeDir(ctx, sess); err != nil {
+			if err := d.dirs(attempt.WhileUsed).Make(ctx, sess, d.path); err != nil {
 				return v, err
 			}
 			continue

@@ -41,7 +41,7 @@ func New(client *zk.Client, path string, config Config) (*Counter, error) {
 	if err := config.Layout.check(); err != nil {
 		return nil, err
 	}
-	reg, err := newRegister(client, path, config.ACL)
+	reg, err := newRegister(client, path, config.ACL, config.AnyACL)
 	if err != nil {
 		return nil, err
 	}

@@ -29,6 +29,7 @@ type register struct {
 	client   *zk.Client
 	path     string
 	acl      []zk.ACL
+	anyACL   bool
 	receipts *attempt.Receipts
 }
 
@@ -39,11 +40,11 @@ type content struct {
 	stat   zk.Stat
 }
 
-func newRegister(client *zk.Client, path string, acl []zk.ACL) (*register, error) {
+func newRegister(client *zk.Client, path string, acl []zk.ACL, anyACL bool) (*register, error) {
 	if err := attempt.Args("counter", client, path, acl); err != nil {
 		return nil, err
 	}
-	return &register{client: client, path: path, acl: acl, receipts: attempt.NewReceipts(path, acl)}, nil
+	return &register{client: client, path: path, acl: acl, anyACL: anyACL, receipts: attempt.NewReceipts(path, acl)}, nil
 }
 
 // close removes the receipts that this process keeps below the node.
@@ -53,7 +54,7 @@ func (r *register) close(ctx context.Context) error {
 
 // makeParents creates what is missing above the node.
 func (r *register) makeParents(ctx context.Context, sess *zk.Session) error {
-	return attempt.Dirs{Keep: attempt.Forever, ACL: r.acl}.Make(ctx, sess, path.Dir(r.path))
+	return attempt.Dirs{Keep: attempt.Forever, ACL: r.acl, AnyACL: r.anyACL, Above: true}.Make(ctx, sess, path.Dir(r.path))
 }
 
 // read returns what the node holds, as the session's server knows it: perhaps not the newest.

@@ -58,7 +58,7 @@ func NewSequence(client *zk.Client, path string, config SequenceConfig) (*Sequen
 	if config.Block < 0 {
 		return nil, fmt.Errorf("counter: %w: Block must not be negative: %d", zk.BadArguments, config.Block)
 	}
-	c, err := New(client, path, Config{Layout: config.Layout, ACL: config.ACL})
+	c, err := New(client, path, Config{Layout: config.Layout, ACL: config.ACL, AnyACL: config.AnyACL})
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ type Versioned struct {
 // NewValue returns the value at path. It does not contact the server. It returns an error if the path or the
 // configuration is invalid.
 func NewValue(client *zk.Client, path string, config ValueConfig) (*Value, error) {
-	reg, err := newRegister(client, path, config.ACL)
+	reg, err := newRegister(client, path, config.ACL, config.AnyACL)
 	if err != nil {
 		return nil, err
 	}

@@ -82,6 +82,7 @@ func NewCandidate(client *zk.Client, path, id string, cfg Config) (*Candidate, e
 		Blocks: func(line.Contender) bool { return true },
 		Data:   line.CandidateRecord{ID: id}.Encode,
 		ACL:    cfg.ACL,
+		AnyACL: cfg.AnyACL,
 	}
 	cfg.Layout.apply(&c.line)
 	if err := line.CheckSize(&c.line); err != nil {

@@ -44,6 +44,8 @@ type Config struct {
 	Label  string   // what this contender is for, shown by Inspect; UTF-8 of at most 1,024 bytes
 	Layout Layout   // which other programs' locks respect ours; Curator's if zero
 	ACL    []zk.ACL // of the nodes and of parents that are created for them; open to everyone if nil
+	// AnyACL accepts nodes at path and above it that exist and grant more than ACL. Otherwise they are refused.
+	AnyACL bool
 
 	// Handoff limits how long goroutines of this process that share the Mutex pass the lock to each other without the
 	// server.
@@ -183,7 +185,10 @@ func (m *Mutex) strict(ctx context.Context) (*Hold, error) {
 		if err := m.tickets.turn(ctx, &m.queue.mu, t, sess); err != nil {
 			return nil, err
 		}
-		request := m.line.Ask(sess)
+		request, err := m.line.AskInTurn(ctx, sess)
+		if err != nil {
+			return nil, err
+		}
 		// The request counts as having joined, and the next caller asks before the answer: the servers execute the
 		// requests of a session in the order in which they were sent. A request that has to be sent again (its
 		// connection broke, or the path was not there yet) has lost its turn to those that were sent meanwhile.

@@ -25,6 +25,7 @@ type keeper struct {
 	guess   string // the path that the node has without its number, after a numbered creation of unknown outcome
 	stat    zk.Stat
 	have    bool  // stat is that of our node
+	checked bool  // no node on the way grants more than ACL
 	secured int64 // the czxid of a node that may have been a container, and that servers do not remove any more
 	set     int   // the number of the data that it has from us
 }
@@ -178,6 +179,13 @@ func (k *keeper) place(sess *zk.Session) (*zk.Watch, error) {
 			watch.Close()
 			return nil, k.update(sess, want, number)
 		}
+	}
+	if !k.checked { // the node is there, and so is what is on the way to it
+		d := attempt.Dirs{ACL: n.cfg.ACL, AnyACL: n.cfg.AnyACL}
+		if err := d.Check(n.ctx, sess, n.Path()); err != nil {
+			return watch, err
+		}
+		k.checked = true
 	}
 	if err := k.touch(sess); err != nil {
 		return watch, err

@@ -42,9 +42,11 @@ type LeaseConfig struct {
 	// paths 0 to Count-1 below the lease's path, as those of kazoo's MultiNonBlockingLease. If it is zero there is one,
 	// at the path itself, as that of kazoo's NonBlockingLease.
 	Count int
-	ACL   []zk.ACL         // of the nodes and of parents that are created for them; open to everyone if nil
-	Now   func() time.Time // the clock; time.Now if nil
-	_     struct{}
+	ACL   []zk.ACL // of the nodes and of parents that are created for them; open to everyone if nil
+	// AnyACL accepts nodes at path and above it that exist and grant more than ACL. Otherwise they are refused.
+	AnyACL bool
+	Now    func() time.Time // the clock; time.Now if nil
+	_      struct{}
 }
 
 // Lease is something that a holder takes for a while: until a time of day, whatever becomes of its session meanwhile.
@@ -110,7 +112,7 @@ func (l *Lease) stand(to *line.Line, dir string) {
 	to.Markers = []line.Marker{line.KazooLock}
 	to.Blocks = func(line.Contender) bool { return true }
 	to.Data = func() []byte { return []byte(l.holder) }
-	to.ACL, to.Lasting = l.cfg.ACL, true
+	to.ACL, to.AnyACL, to.Lasting = l.cfg.ACL, l.cfg.AnyACL, true
 }
 
 // Leased describes a lease that was taken.

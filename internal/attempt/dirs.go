@@ -42,7 +42,13 @@ type Dirs struct {
 	// ErrWider, if ACL is not nil: a client that may delete or replace what is on the way to a node can make the node
 	// its own, whatever the node's own list says.
 	AnyACL bool
+
+	// Above says that the directories are only on the way to the recipe's nodes: so other clients may read and set them.
+	Above bool
 }
+
+// permsAbove are the permissions with which a client can replace what is below a node.
+const permsAbove = zk.PermCreate | zk.PermDelete | zk.PermAdmin
 
 // ErrWider reports that a node that exists grants more than was asked for.
 var ErrWider = errors.New("the node grants more than the ACL asked for")
@@ -142,10 +148,13 @@ func (d Dirs) Check(ctx context.Context, sess *zk.Session, paths ...string) erro
 		}
 		want = resolved(want, me)
 	}
-	const above = zk.PermCreate | zk.PermDelete | zk.PermAdmin
+	own := zk.PermAll
+	if d.Above {
+		own = permsAbove
+	}
 	seen := map[string]bool{"/": true}
 	for _, p := range paths {
-		for perms := zk.PermAll; !seen[p]; p, perms = path.Dir(p), above {
+		for perms := own; !seen[p]; p, perms = path.Dir(p), permsAbove {
 			seen[p] = true
 			have, err := Ask(ctx, sess, func() ([]zk.ACL, error) {
 				acl, _, err := sess.GetACL(ctx, p)

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -27,6 +28,8 @@ type Line struct {
 	Blocks  func(Contender) bool     // which of the contenders ahead must leave before we are first
 	Data    func() []byte            // what a new node carries
 	ACL     []zk.ACL                 // of the nodes and of the parents that are made for them; open if nil
+	AnyACL  bool                     // accepts directories that exist and grant more than ACL
+	Above   bool                     // Dir is only on the way to the nodes: see attempt.Dirs
 
 	// Change reports whether, when a contender ahead is gone, another may stand at its number or ahead of it. That can
 	// be so where contenders change their kind (Become, Beside). If Change is nil, none may.
@@ -54,7 +57,9 @@ type Line struct {
 	head    *position            // of ours, which was first when the line was last listed; nil if there is none
 	behind  map[string]*follower // by the name of the contender that they wait for
 
-	watcher watcher // of the ownerships in this line
+	watcher watcher     // of the ownerships in this line
+	joins   joins       // contenders of ours that are joining
+	checked atomic.Bool // the directory grants no more than ACL
 }
 
 // A name is that of a node of a contender.
@@ -135,11 +140,28 @@ func (l *Line) MakeDir(ctx context.Context, sess *zk.Session) error {
 
 // makeParents makes dirs and what is missing above them.
 func (l *Line) makeParents(ctx context.Context, sess *zk.Session, dirs ...string) error {
-	d := attempt.Dirs{ACL: l.ACL}
+	return l.dirs().Make(ctx, sess, dirs...)
+}
+
+func (l *Line) dirs() attempt.Dirs {
+	d := attempt.Dirs{ACL: l.ACL, AnyACL: l.AnyACL, Above: l.Above}
 	if l.Lasting {
 		d.Keep = attempt.Forever
 	}
-	return d.Make(ctx, sess, dirs...)
+	return d
+}
+
+// checkACL returns an error if the line's directory, or one above it, grants more than its contenders' nodes. It looks
+// once, when a contender of ours stands there. From then on only those whom ACL allows to could replace the directory.
+func (l *Line) checkACL(ctx context.Context, sess *zk.Session) error {
+	if l.ACL == nil || l.AnyACL || l.checked.Load() {
+		return nil
+	}
+	err := l.dirs().Check(ctx, sess, l.Dir)
+	if err == nil {
+		l.checked.Store(true)
+	}
+	return err
 }
 
 func isClosed(c <-chan struct{}) bool {

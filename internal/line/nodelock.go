@@ -44,6 +44,10 @@ func (l *NodeLock) Take(ctx context.Context, sess *zk.Session, full func() error
 			if nodes[0].Stat.EphemeralOwner != sess.ID() { // see Request.adopt
 				return nil, ErrGone
 			}
+			if err := l.Line.checkACL(ctx, sess); err != nil {
+				own.Release()
+				return nil, err
+			}
 			return own, nil
 		case ctx.Err() != nil || sess.Err() != nil:
 			creation.Cancel()

@@ -30,14 +30,26 @@ type Request struct {
 	creation *attempt.Creation
 	listed   []*zk.Future[zk.Children] // of the lines, asked for right behind the creation; nil where there is none
 	tries    int
-	resent   bool  // what was asked right behind the first creation was answered before the nodes were made
-	made     bool  // the nodes are there
-	refused  error // why the nodes that are there are not to be used
-	final    error // why there are none and will be none
+	joining  bool          // it counts among the line's joins
+	room     chan struct{} // to be given back; nil if it has none
+	resent   bool          // what was asked right behind the first creation was answered before the nodes were made
+	made     bool          // the nodes are there
+	refused  error         // why the nodes that are there are not to be used
+	final    error         // why there are none and will be none
 }
 
 // Ask asks for a contender at the end of the line, and does not wait for the answer.
 func (l *Line) Ask(sess *zk.Session) *Request { return ask(sess, l) }
+
+// AskInTurn is Ask for callers of which many may come at the same time. It waits while too many are on their way.
+func (l *Line) AskInTurn(ctx context.Context, sess *zk.Session) (*Request, error) {
+	if err := l.room(ctx, sess); err != nil {
+		return nil, err
+	}
+	r := ask(sess, l)
+	r.room = l.joins.rooms
+	return r, nil
+}
 
 // Enter asks for a contender at the end of each line, all or none, and waits for it. Of two contenders that share
 // lines, one is ahead of the other in all of them, so that they never wait for each other.
@@ -83,6 +95,11 @@ func (r *Request) Own(ctx context.Context) (*Own, error) {
 			p.see(contenders)
 		}
 	}
+	for _, l := range r.lines {
+		if err == nil {
+			err = l.checkACL(ctx, r.own.sess)
+		}
+	}
 	switch {
 	case err == nil:
 		r.own.lead()
@@ -113,6 +130,7 @@ func (r *Request) Cancel() {
 	case r.made:
 		r.own.Release()
 	default:
+		r.joined()
 		r.cancelPrefetch()
 		r.creation.Cancel()
 	}
@@ -135,6 +153,7 @@ func (r *Request) send() {
 		r.names = append(r.names, names...)
 		nodes = append(nodes, l.creations(names, l.mode())...)
 	}
+	list := r.join()
 	b := sess.Batch()
 	r.listed = make([]*zk.Future[zk.Children], len(r.lines))
 	if r.releases != nil {
@@ -142,12 +161,33 @@ func (r *Request) send() {
 	} else {
 		r.creation, _ = attempt.NewCreation(b, sess, r.names, r.checks, nodes)
 		for i, l := range r.lines {
-			if i == 0 || r.own.positions != nil { // permits all come to one path
+			if list && (i == 0 || r.own.positions != nil) { // permits all come to one path
 				r.listed[i] = b.Children(l.Dir)
 			}
 		}
 	}
 	b.Send()
+}
+
+// join counts the contender among those that are joining, and reports whether a list may be asked for with it.
+func (r *Request) join() bool {
+	if r.joining {
+		return true // it is sent again
+	}
+	r.joining = true
+	return r.lines[0].joins.join()
+}
+
+// joined says that the contender is there, or will not be.
+func (r *Request) joined() {
+	if r.joining {
+		r.joining = false
+		r.lines[0].joins.joined()
+	}
+	if r.room != nil {
+		<-r.room
+		r.room = nil
+	}
 }
 
 // make waits for the answer to the last creation, and sends another one if needed.
@@ -201,6 +241,7 @@ func (r *Request) dirs() []string {
 // adopt makes the nodes ours.
 func (r *Request) adopt(nodes []zk.Created) error {
 	r.made = true
+	r.joined()
 	r.own.made(nodes)
 	for _, n := range nodes {
 		// A node that a server finds for us is ours only if it belongs to the live session. One of an older session is

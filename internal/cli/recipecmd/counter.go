@@ -52,7 +52,7 @@ func newCounterAccess(app *command.App) *counterAccess { return &counterAccess{a
 // open returns the counter.
 func (a *counterAccess) open(client *zk.Client) (*counter.Counter, error) {
 	layout := map[string]counter.Layout{"long": counter.Long, "int": counter.Int, "text": counter.Text}[a.layout.Value]
-	return counter.New(client, a.Path, counter.Config{Layout: layout, ACL: a.Connection.ACL()})
+	return counter.New(client, a.Path, counter.Config{Layout: layout, ACL: a.Connection.ACL(), AnyACL: a.Connection.AnyACL})
 }
 
 // closeWithin is how long a command waits until its receipts are removed. Other processes remove what stays.
@@ -166,7 +166,7 @@ server, or it is unknown whether the change was made; 77 access denied.`,
 	flags := cmd.Flags()
 	flags.Int64Var(&by, "by", 1, "the `number` to add, in place of N")
 	flags.Int64Var(&limit, "up-to", 0, "add nothing if the value would be past this `number`")
-	a.Connection.ACLFlag(flags)
+	a.Connection.ACLFlags(flags)
 	return cmd
 }
 
@@ -209,6 +209,6 @@ unknown whether the change was made; 77 access denied.`,
 	a.layoutFlag(cmd)
 	flags := cmd.Flags()
 	flags.Int64Var(&old, "if", 0, "set it only if it is this `number`")
-	a.Connection.ACLFlag(flags)
+	a.Connection.ACLFlags(flags)
 	return cmd
 }

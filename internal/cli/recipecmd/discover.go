@@ -35,7 +35,7 @@ func (a *access) baseFlag(cmd *cobra.Command) {
 
 // registry returns the registry at --base.
 func (a *access) registry(client *zk.Client) (*discovery.Registry, error) {
-	r, err := discovery.NewRegistry(client, a.Path, discovery.Config{ACL: a.Connection.ACL()})
+	r, err := discovery.NewRegistry(client, a.Path, discovery.Config{ACL: a.Connection.ACL(), AnyACL: a.Connection.AnyACL})
 	if err != nil {
 		return nil, misuse("--base: %w", err)
 	}

@@ -72,7 +72,7 @@ whether numbers were claimed; 77 access denied.`,
 	flags := cmd.Flags()
 	flags.Int64VarP(&count, "count", "n", 1, "how many numbers")
 	flags.Int64Var(&block, "block", 1000, "how many numbers to claim with one write")
-	a.Connection.ACLFlag(flags)
+	a.Connection.ACLFlags(flags)
 	return cmd
 }
 

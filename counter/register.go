@@ -44,7 +44,8 @@ func newRegister(client *zk.Client, path string, acl []zk.ACL, anyACL bool) (*re
 	if err := attempt.Args("counter", client, path, acl); err != nil {
 		return nil, err
 	}
-	return &register{client: client, path: path, acl: acl, anyACL: anyACL, receipts: attempt.NewReceipts(path, acl)}, nil
+	receipts := attempt.NewReceipts(path, acl)
+	return &register{client: client, path: path, acl: acl, anyACL: anyACL, receipts: receipts}, nil
 }
 
 // close removes the receipts that this process keeps below the node.
@@ -54,7 +55,8 @@ func (r *register) close(ctx context.Context) error {
 
 // makeParents creates what is missing above the node.
 func (r *register) makeParents(ctx context.Context, sess *zk.Session) error {
-	return attempt.Dirs{Keep: attempt.Forever, ACL: r.acl, AnyACL: r.anyACL, Above: true}.Make(ctx, sess, path.Dir(r.path))
+	d := attempt.Dirs{Keep: attempt.Forever, ACL: r.acl, AnyACL: r.anyACL, Above: true}
+	return d.Make(ctx, sess, path.Dir(r.path))
 }
 
 // read returns what the node holds, as the session's server knows it: perhaps not the newest.

@@ -87,7 +87,8 @@ func (n *Node) Write(ctx context.Context, sess *zk.Session, token Token, ops ...
 			// another client, also at a follower that lags behind: the refusal is ordered among the writes, and the
 			// follower has applied all earlier ones before it passes the refusal on.
 		case errors.Is(err, zk.NoNode):
-			if err := (attempt.Dirs{Keep: attempt.Forever, ACL: n.acl, Above: true}).Make(ctx, sess, path.Dir(n.path)); err != nil {
+			d := attempt.Dirs{Keep: attempt.Forever, ACL: n.acl, Above: true}
+			if err := d.Make(ctx, sess, path.Dir(n.path)); err != nil {
 				return nil, fmt.Errorf("fence: %s: %w", n.path, err)
 			}
 		default:

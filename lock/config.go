@@ -27,8 +27,8 @@ type RWConfig struct {
 
 func (c RWConfig) config() Config {
 	return Config{
-		Label: c.Label, Layout: c.Layout, ACL: c.ACL, AnyACL: c.AnyACL, Handoff: c.Handoff, Retry: c.Retry, Delay: c.Delay,
-		OnSuspend: c.OnSuspend, OnRevoke: c.OnRevoke, Hooks: c.Hooks,
+		Label: c.Label, Layout: c.Layout, ACL: c.ACL, AnyACL: c.AnyACL, Handoff: c.Handoff, Retry: c.Retry,
+		Delay: c.Delay, OnSuspend: c.OnSuspend, OnRevoke: c.OnRevoke, Hooks: c.Hooks,
 	}
 }
 
@@ -72,8 +72,8 @@ type SemaphoreConfig struct {
 
 func (c SemaphoreConfig) config() Config {
 	return Config{
-		Label: c.Label, Layout: c.Layout, ACL: c.ACL, AnyACL: c.AnyACL, Retry: c.Retry, OnSuspend: c.OnSuspend, OnRevoke: c.OnRevoke,
-		Hooks: c.Hooks,
+		Label: c.Label, Layout: c.Layout, ACL: c.ACL, AnyACL: c.AnyACL, Retry: c.Retry, OnSuspend: c.OnSuspend,
+		OnRevoke: c.OnRevoke, Hooks: c.Hooks,
 	}
 }
 
@@ -94,6 +94,7 @@ type SimpleConfig struct {
 
 func (c SimpleConfig) config() Config {
 	return Config{
-		Label: c.Label, ACL: c.ACL, AnyACL: c.AnyACL, Retry: c.Retry, OnSuspend: c.OnSuspend, OnRevoke: c.OnRevoke, Hooks: c.Hooks,
+		Label: c.Label, ACL: c.ACL, AnyACL: c.AnyACL, Retry: c.Retry, OnSuspend: c.OnSuspend,
+		OnRevoke: c.OnRevoke, Hooks: c.Hooks,
 	}
 }

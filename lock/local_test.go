@@ -601,3 +601,27 @@ func TestContenderThatNeverListedTheLineIsNotFirst(t *testing.T) {
 		}
 	})
 }
+
+func TestPolicyWithoutRetriesTriesOnce(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range map[string]lock.Config{
+		"hand-off": {Retry: lock.NTimes(0, 0)}, "strict": {Retry: lock.NTimes(0, 0), Handoff: lock.StrictFIFO},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				m := w.mutex(cfg)
+				w.Control(func(r zktest.Request) zktest.Fault {
+					if r.Op == zktest.OpCreate && r.Nth == 1 {
+						time.AfterFunc(0, func() { w.ExpireSession(r.Session) })
+						return zktest.DropReply
+					}
+					return zktest.Pass
+				})
+				if hold, err := m.Lock(t.Context()); err == nil {
+					t.Error("it was tried again")
+					unlock(t, hold)
+				}
+			})
+		})
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -36,6 +37,9 @@ var (
 	// affected. To start again from 0, delete the path, which the error names, as soon as it is empty. InspectNumbers
 	// tells how many numbers are left.
 	ErrWrap = line.ErrWrap
+	// ErrWider reports that a node at the path or above it grants more than the ACL that was asked for. The error names
+	// it. Config.AnyACL accepts such nodes. Other recipes return the same error.
+	ErrWider = attempt.ErrWider
 )
 
 // Config says how a Mutex behaves. The zero Config is ready to use. The other locks have configurations of their own,
@@ -221,8 +225,9 @@ func (m *Mutex) contend(ctx context.Context, g *group) func(*zk.Session) (*line.
 	return func(sess *zk.Session) (*line.Own, error) {
 		request := g.request
 		if g.request = nil; request != nil && request.Session() != sess {
-			request.Cancel() // its node has ended with its session, but a merged release waits for its answer
-			request = nil
+			// Its node has ended with its session, but a merged release waits for its answer. It was the first try.
+			request.Cancel()
+			return nil, fmt.Errorf("%w: %w", attempt.ErrNotDone, request.Session().Err())
 		}
 		if request == nil {
 			request = m.line.Ask(sess)

@@ -138,7 +138,7 @@ func TestWiderListOnTheWayIsRefusedAndNamed(t *testing.T) {
 }
 
 // The creation is on its way when its reply is lost, and is done later than the client looks.
-func TestCreationIsFoundBehindAFence(t *testing.T) {
+func TestCreationIsFoundBehindAFence(t *testing.T) { //nolint:tparallel // inEmptyWorld calls t.Parallel
 	t.Parallel()
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
@@ -205,7 +205,7 @@ func TestFollowYieldsTheLastStateUnderEachSession(t *testing.T) {
 		set("1")
 		w.ExpireSession(w.session().ID())
 		set("2")
-		time.Sleep(time.Minute) // until there is another session
+		time.Sleep(time.Minute)                      // until there is another session
 		must(t, write.Delete(t.Context(), "/x", -1)) // look returns NoNode: a refusal that does not pass
 		time.Sleep(time.Second)
 		_, err = write.Create(t.Context(), "/x", []byte("3"), zk.Persistent)

@@ -43,7 +43,7 @@ type Dirs struct {
 	// its own, whatever the node's own list says.
 	AnyACL bool
 
-	// Above says that the directories are only on the way to the recipe's nodes: so other clients may read and set them.
+	// Above says that the directories are only on the way to the recipe's nodes: others may read and set them.
 	Above bool
 }
 

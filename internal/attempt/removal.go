@@ -98,7 +98,7 @@ func untilRemoved(sess *zk.Session, remove func() error) error {
 		err := remove()
 		switch {
 		case err == nil, errors.Is(err, zk.NoNode), sess.Err() != nil: // an ephemeral node ends with its session
-			return nil
+			return nil //nolint:nilerr // see above
 		case errors.Is(err, zk.NoAuth), errors.Is(err, zk.BadArguments), errors.Is(err, zk.NotEmpty):
 			return err
 		case zk.OutcomeOf(err) == zk.Refused && !errors.Is(err, zk.BadVersion):

@@ -45,7 +45,7 @@ func (o *Own) Become(to *Line) (*Own, error) {
 		next.mark, next.delay, next.started = join(path.Dir(p.mark), next.self.Name), p.delay, true
 		ops = append(ops, zk.CreateNodeOp(next.marked()), zk.DeleteOp(p.mark, -1))
 	}
-	for {
+	for lost := false; ; {
 		// The creations come first: if only the answer to an earlier attempt was lost, they are what is refused.
 		b := o.sess.Batch()
 		var all []zk.Op
@@ -64,9 +64,19 @@ func (o *Own) Become(to *Line) (*Own, error) {
 		case errors.Is(err, zk.NoNode):
 			return nil, ErrGone
 		default: // after a lost answer, the next attempt finds out
-			if err := AwaitRetry(ctx, o.sess, err); err != nil && zk.OutcomeOf(err) == zk.Refused {
-				return nil, err
+			lost = lost || zk.OutcomeOf(err) == zk.Unknown
+			if err := AwaitRetry(ctx, o.sess, err); err == nil || zk.OutcomeOf(err) != zk.Refused {
+				continue
 			}
+			if lost {
+				earlier := attempt.Creation{Sess: o.sess, Names: names}
+				earlier.Answer = func(context.Context) ([]zk.Created, error) { return nil, zk.ErrConnectionLost }
+				if _, missing := earlier.Resolve(ctx); missing == nil {
+					closeAll(o.takeWatches(true))
+					return next.own, nil
+				}
+			}
+			return nil, err
 		}
 	}
 }

@@ -3,12 +3,12 @@ package line
 // The names of contenders, and their order.
 
 import (
-	"github.com/seed-a3166700/turnstile/internal/attempt"
-
 	"cmp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 )
 
 // A Marker is what stands in a contender's name directly before its sequence number. It tells contenders from foreign

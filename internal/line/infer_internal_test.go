@@ -9,7 +9,7 @@ import (
 // than the one that excludes others, contenders may have come in between: to count as first then makes two holders.
 func TestReplacementInfersThatItIsFirstFromTheVeryNextNumberOnly(t *testing.T) {
 	t.Parallel()
-	l := &Line{Blocks: func(Contender) bool { return true }, Prefix: func(guid string) string { return guid + "-lock-" }}
+	l := &Line{Blocks: func(Contender) bool { return true }, Prefix: func(guid string) string { return guid }}
 	contender := func(name string, seq int32) Contender {
 		return Contender{Name: fmt.Sprintf("%s-lock-%010d", name, seq), Seq: seq, Marker: "lock-"}
 	}
@@ -35,7 +35,8 @@ func TestReplacementInfersThatItIsFirstFromTheVeryNextNumberOnly(t *testing.T) {
 		"two nodes take two numbers":              {oldNodes: 2, seq: 9, infers: true},
 		"two nodes, and a number that is another": {oldNodes: 2, seq: 10},
 	} {
-		old := &position{line: l, self: contender("old", 7), ahead: row.ahead, nodes: make([]*node, max(1, row.oldNodes))}
+		old := &position{line: l, self: contender("old", 7), ahead: row.ahead}
+		old.nodes = make([]*node, max(1, row.oldNodes))
 		for i := range old.nodes {
 			old.nodes[i] = &node{path: fmt.Sprint("/x/", i)}
 		}

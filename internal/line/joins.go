@@ -77,8 +77,8 @@ func (j *joins) listed(names []string) {
 	j.size = size
 }
 
-// list returns the line's contenders, by a list that was asked for after the call. All that call it while another list is under way
-// share the next one.
+// list returns the line's contenders, by a list that was asked for after the call. All that call it while another list
+// is under way share the next one.
 func (l *Line) list(ctx context.Context, sess *zk.Session) ([]Contender, error) {
 	j := &l.joins
 	j.mu.Lock()

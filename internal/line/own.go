@@ -299,4 +299,13 @@ func (o *Own) Release() *Removal {
 	}
 }
 
+// Abandon is Release for a contender whose holder has not released it: its marks stay.
+func (o *Own) Abandon() *Removal {
+	if len(o.positions) == 0 || o.positions[0].mark == "" {
+		return o.Release()
+	}
+	closeAll(o.takeWatches(true))
+	return Remove(o.sess, o.Paths()...)
+}
+
 func (o *Own) String() string { return fmt.Sprintf("%v", o.Paths()) }

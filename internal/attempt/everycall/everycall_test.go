@@ -270,8 +270,7 @@ func TestEveryMethodHasARow(t *testing.T) {
 		have[name] = true
 	}
 	for _, typ := range recipes {
-		for i := range typ.NumMethod() {
-			m := typ.Method(i)
+		for m := range typ.Methods() {
 			if m.Type.NumIn() < 2 || m.Type.In(1) != reflect.TypeFor[context.Context]() {
 				continue
 			}

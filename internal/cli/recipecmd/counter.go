@@ -52,7 +52,8 @@ func newCounterAccess(app *command.App) *counterAccess { return &counterAccess{a
 // open returns the counter.
 func (a *counterAccess) open(client *zk.Client) (*counter.Counter, error) {
 	layout := map[string]counter.Layout{"long": counter.Long, "int": counter.Int, "text": counter.Text}[a.layout.Value]
-	return counter.New(client, a.Path, counter.Config{Layout: layout, ACL: a.Connection.ACL(), AnyACL: a.Connection.AnyACL})
+	cfg := counter.Config{Layout: layout, ACL: a.Connection.ACL(), AnyACL: a.Connection.AnyACL}
+	return counter.New(client, a.Path, cfg)
 }
 
 // closeWithin is how long a command waits until its receipts are removed. Other processes remove what stays.

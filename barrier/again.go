@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -35,7 +35,7 @@ type nodeName struct {
 	turn uint32
 }
 
-func newNodeName() nodeName { return nodeName{guid: line.NewGUID()} }
+func newNodeName() nodeName { return nodeName{guid: attempt.NewGUID()} }
 
 const turnDigits = 8
 

@@ -24,7 +24,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -32,7 +32,9 @@ import (
 type Config struct {
 	Label string   // what other programs see in our nodes; the host's name if empty
 	ACL   []zk.ACL // of the nodes and of parents that are created for them; open to everyone if nil
-	_     struct{}
+	// AnyACL accepts nodes at path and above it that exist and grant more than ACL. Otherwise they are refused.
+	AnyACL bool
+	_      struct{}
 }
 
 // maxLabel bounds a label, in bytes.
@@ -44,17 +46,12 @@ type base struct {
 	path   string
 	data   []byte // of our nodes
 	acl    []zk.ACL
+	anyACL bool
 }
 
-func newBase(client *zk.Client, path, label string, acl []zk.ACL) (base, error) {
-	if client == nil {
-		return base{}, errors.New("barrier: client is nil; open one with zk.Open")
-	}
-	if err := zk.ValidatePath(path); err != nil {
-		return base{}, fmt.Errorf("barrier: %w", err)
-	}
-	if line.Reserved(path) {
-		return base{}, fmt.Errorf("barrier: %s belongs to the server; use a path such as /app/start", path)
+func newBase(client *zk.Client, path, label string, acl []zk.ACL, anyACL bool) (base, error) {
+	if err := attempt.Args("barrier", client, path, acl); err != nil {
+		return base{}, err
 	}
 	if len(label) > maxLabel {
 		return base{}, fmt.Errorf("barrier: label of %d bytes; use at most %d", len(label), maxLabel)
@@ -62,7 +59,7 @@ func newBase(client *zk.Client, path, label string, acl []zk.ACL) (base, error) 
 	if label == "" {
 		label, _ = os.Hostname() // it only informs people
 	}
-	return base{client: client, path: path, data: []byte(label), acl: acl}, nil
+	return base{client: client, path: path, data: []byte(label), acl: acl, anyACL: anyACL}, nil
 }
 
 // Path returns the barrier's path.
@@ -70,30 +67,17 @@ func (b *base) Path() string { return b.path }
 
 // failed adds the barrier's path to err, and, if there was no server to ask, the reason.
 func (b *base) failed(err error) error {
-	return fmt.Errorf("barrier: %s: %w", b.path, line.Explain(b.client, err))
+	return fmt.Errorf("barrier: %s: %w", b.path, attempt.Explain(b.client, err))
 }
 
-// dir is a path that can be made with its parents.
-func (b *base) dir(path string, lasting bool) *line.Line {
-	return &line.Line{Dir: path, ACL: b.acl, Lasting: lasting}
+// dirs says how the directories of the barrier's nodes are made.
+func (b *base) dirs(keep attempt.Keep) attempt.Dirs {
+	return attempt.Dirs{Keep: keep, ACL: b.acl, AnyACL: b.anyACL, Above: true}
 }
 
 // node is a node of ours.
 func (b *base) node(path string, data []byte, mode zk.Mode) zk.Node {
 	return zk.Node{Path: path, Data: data, Mode: mode, ACL: b.acl}
-}
-
-// ask asks until the answer is not a transient error. Question must be idempotent.
-func ask[T any](ctx context.Context, sess *zk.Session, question func() (T, error)) (T, error) {
-	for {
-		got, err := question()
-		if err == nil {
-			return got, nil
-		}
-		if err := line.AwaitRetry(ctx, sess, err); err != nil {
-			return got, err
-		}
-	}
 }
 
 // exist asks which of the named nodes are there, with their metadata.
@@ -104,9 +88,9 @@ func exist(
 	for i, name := range names {
 		paths[i] = path(name)
 	}
-	return ask(ctx, sess, func() ([]zk.Existence, error) {
+	return attempt.Ask(ctx, sess, func() ([]zk.Existence, error) {
 		there := make([]zk.Existence, 0, len(paths))
-		for _, look := range line.Each(sess, paths, (*zk.Batch).Exists) {
+		for _, look := range attempt.Each(sess, paths, (*zk.Batch).Exists) {
 			e, err := look.Get(ctx)
 			if err != nil {
 				return nil, err
@@ -125,7 +109,7 @@ type Barrier struct{ base }
 // NewBarrier returns the barrier at path, which no other recipe may use. It does not contact the server. It returns an
 // error if the path or the configuration is invalid.
 func NewBarrier(client *zk.Client, path string, cfg Config) (*Barrier, error) {
-	base, err := newBase(client, path, cfg.Label, cfg.ACL)
+	base, err := newBase(client, path, cfg.Label, cfg.ACL, cfg.AnyACL)
 	if err != nil {
 		return nil, err
 	}
@@ -135,52 +119,47 @@ func NewBarrier(client *zk.Client, path string, cfg Config) (*Barrier, error) {
 // Set puts the barrier up. It is no error if it is up already. The barrier belongs to no session: it stays up until
 // Remove is called, even if the caller dies. If Set returns an error, the barrier may or may not be up.
 func (b *Barrier) Set(ctx context.Context) error {
-	_, err := line.Attempt(ctx, b.client, func(sess *zk.Session) (none struct{}, err error) {
-		for {
-			_, err := sess.CreateNode(ctx, b.node(b.path, b.data, zk.Persistent))
-			switch {
-			case err == nil, errors.Is(err, zk.NodeExists):
-				return none, nil
-			case errors.Is(err, zk.NoNode):
-				err = b.makeParents(ctx, sess)
-			case zk.OutcomeOf(err) == zk.Unknown && ctx.Err() == nil && sess.Err() == nil:
-				var up bool
-				if up, err = b.lookBehind(ctx, sess); up {
-					return none, nil
-				}
-			}
-			if err != nil {
-				return none, err
+	_, err := attempt.Run(ctx, b.client, func(sess *zk.Session) (none struct{}, err error) {
+		_, err = sess.CreateNode(ctx, b.node(b.path, b.data, zk.Persistent))
+		switch {
+		case errors.Is(err, zk.NodeExists):
+			err = b.secure(ctx, sess)
+		case errors.Is(err, zk.NoNode):
+			if err = b.makeParents(ctx, sess); err == nil {
+				err = attempt.ErrNotDone
 			}
 		}
+		return none, err
 	})
 	return b.done(err)
 }
 
+// secure makes sure that a barrier which was up already stays up. One that has never had a child is left alone: it may
+// be that of a Curator or kazoo program, which cannot remove it if it has one.
+func (b *Barrier) secure(ctx context.Context, sess *zk.Session) error {
+	stat, up, err := sess.Exists(ctx, b.path)
+	if up && stat.Cversion != 0 {
+		err = attempt.Secure(ctx, sess, b.path, b.acl)
+	}
+	if err == nil && !up || errors.Is(err, zk.NoNode) {
+		return attempt.ErrNotDone // it was removed meanwhile
+	}
+	return err
+}
+
 // makeParents makes what is missing above the barrier.
 func (b *Barrier) makeParents(ctx context.Context, sess *zk.Session) error {
-	return b.dir(parent(b.path), false).MakeDir(ctx, sess)
+	return b.dirs(attempt.WhileUsed).Make(ctx, sess, parent(b.path))
 }
 
 // Remove takes the barrier down and so lets all who wait go on. It is no error if it is down already. If Remove returns
 // an error, the barrier may or may not be up.
 func (b *Barrier) Remove(ctx context.Context) error {
-	_, err := line.Attempt(ctx, b.client, func(sess *zk.Session) (none struct{}, err error) {
-		for {
-			err := sess.Delete(ctx, b.path, -1)
-			switch {
-			case err == nil, errors.Is(err, zk.NoNode):
-				return none, nil
-			case zk.OutcomeOf(err) == zk.Unknown && ctx.Err() == nil && sess.Err() == nil:
-				var up bool
-				if up, err = b.lookBehind(ctx, sess); err == nil && !up {
-					return none, nil
-				}
-			}
-			if err != nil {
-				return none, err
-			}
+	_, err := attempt.Run(ctx, b.client, func(sess *zk.Session) (none struct{}, err error) {
+		if err = attempt.DeleteSecured(ctx, sess, b.path, -1); errors.Is(err, zk.NoNode) {
+			err = nil
 		}
+		return none, err
 	})
 	return b.done(err)
 }
@@ -192,27 +171,13 @@ func (b *Barrier) done(err error) error {
 	return nil
 }
 
-// lookBehind reports whether the barrier is up, after what the session has asked for before.
-func (b *Barrier) lookBehind(ctx context.Context, sess *zk.Session) (bool, error) {
-	return ask(ctx, sess, func() (bool, error) {
-		batch := sess.Batch()
-		passed, seen := line.Barrier(batch, b.path), batch.Exists(b.path)
-		batch.Send()
-		if err := passed(ctx); err != nil {
-			return false, err
-		}
-		e, err := seen.Get(ctx)
-		return e.Exists, err
-	})
-}
-
 // Wait waits until the barrier is down, which may be at once. It goes on through lost connections and new sessions. If
 // ctx ends first it returns ctx's cause; it returns the client's error if the client is closed or its credentials are
 // refused.
 //
 // A barrier that is removed and set again soon may let some who wait through, and not others.
 func (b *Barrier) Wait(ctx context.Context) error {
-	_, err := line.Attempt(ctx, b.client, func(sess *zk.Session) (none struct{}, err error) {
+	_, err := attempt.Run(ctx, b.client, func(sess *zk.Session) (none struct{}, err error) {
 		seen, err := b.watch(ctx, sess)
 		for err == nil && seen.Exists {
 			var event zk.Event
@@ -235,7 +200,7 @@ func (b *Barrier) Wait(ctx context.Context) error {
 // would not do: a leader that was replaced without noticing answers it for its clients. A write gets no answer from it.
 func (b *Barrier) watch(ctx context.Context, sess *zk.Session) (zk.WatchedExistence, error) {
 	batch := sess.Batch()
-	passed, seen := line.Barrier(batch, b.path), batch.ExistsW(b.path)
+	passed, seen := attempt.Fence(batch), batch.ExistsW(b.path)
 	batch.Send()
 	if err := passed(ctx); err != nil {
 		seen.Abandon()

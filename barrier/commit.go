@@ -7,7 +7,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -83,7 +83,7 @@ func (r *Rounds) settle(ctx context.Context, sess *zk.Session, join bool) error 
 		if changed(err) {
 			continue
 		}
-		if err := line.AwaitRetry(ctx, sess, err); err != nil {
+		if err := attempt.Again(ctx, sess, err); err != nil {
 			return err
 		}
 	}
@@ -127,7 +127,7 @@ func (r *Rounds) ending(ctx context.Context, sess *zk.Session, c *census, join b
 
 // dead returns the names of parties that are registered and have no node in any directory. They cannot come back.
 func (r *Rounds) dead(ctx context.Context, sess *zk.Session, rec *record) ([]string, error) {
-	return ask(ctx, sess, func() ([]string, error) {
+	return attempt.Ask(ctx, sess, func() ([]string, error) {
 		b := sess.Batch()
 		registered := b.Children(r.child(registryName))
 		var listed []*zk.Future[zk.Children]

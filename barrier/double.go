@@ -10,7 +10,7 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -37,7 +37,7 @@ const maxRequest = 1 << 19
 // It returns an error if the path, the number or the configuration is invalid, or if there are more parties than one
 // transaction can let in: about 7,000 with a short path. The error says how many.
 func NewDouble(client *zk.Client, path string, parties int, cfg Config) (*Double, error) {
-	base, err := newBase(client, path, cfg.Label, cfg.ACL)
+	base, err := newBase(client, path, cfg.Label, cfg.ACL, cfg.AnyACL)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ var errAgain = errors.New("changed")
 // its node is still being removed in the background; the barrier may have opened with it just before (CURATOR-318).
 func (d *Double) Enter(ctx context.Context) (*Member, error) {
 	e := &entrant{double: d}
-	m, err := line.Attempt(ctx, d.client, func(sess *zk.Session) (*Member, error) {
+	m, err := attempt.Run(ctx, d.client, func(sess *zk.Session) (*Member, error) {
 		for {
 			if err := e.takeBack(ctx, sess); err != nil {
 				return nil, err
@@ -135,12 +135,12 @@ type entrant struct {
 	version int32 // of the barrier's node, without which the entrant's node is not created
 	open    int64 // the czxid of the ready node, if the barrier was open before the entrant came; 0 if it was not
 	name    nodeName
-	czxid   int64         // of its node
-	leader  nodeName      // of a party that comes again: the member that it expects to be the lowest
-	news    *news         // of a party that comes again; or nil
-	overdue bool          // the barrier should have been opened by another
-	pending *look         // asked for in one write with the creation; nil if it was used
-	removal *line.Removal // of its node, after withdraw; or nil
+	czxid   int64            // of its node
+	leader  nodeName         // of a party that comes again: the member that it expects to be the lowest
+	news    *news            // of a party that comes again; or nil
+	overdue bool             // the barrier should have been opened by another
+	pending *look            // asked for in one write with the creation; nil if it was used
+	removal *attempt.Removal // of its node, after withdraw; or nil
 
 	changed <-chan struct{} // closed if the connection has changed since the last look
 }
@@ -198,9 +198,9 @@ func (e *entrant) come(ctx context.Context) error {
 // asks under the entrant's session or a later one. It returns the node's czxid, or 0 if there is none.
 func (e *entrant) settle(ctx context.Context, sess *zk.Session) (czxid int64, err error) {
 	d := e.double
-	return ask(ctx, sess, func() (int64, error) {
+	return attempt.Ask(ctx, sess, func() (int64, error) {
 		b := sess.Batch()
-		passed, dir := line.Barrier(b, d.ready()), b.Get(d.path)
+		passed, dir := attempt.Fence(b), b.Get(d.path)
 		b.Send()
 		if err := passed(ctx); err != nil {
 			return 0, err
@@ -228,23 +228,23 @@ func (e *entrant) settle(ctx context.Context, sess *zk.Session) (czxid int64, er
 
 // settleLater removes the node of a creation without a reply, in the background.
 func (e *entrant) settleLater() {
-	line.RemoveBy(func() error {
+	attempt.RemoveBy(func() error {
 		ctx := e.sess.Context()
 		czxid, err := e.settle(ctx, e.sess)
 		switch {
 		case e.sess.Err() != nil:
 			return nil //nolint:nilerr // the node ends with its session
 		case err != nil: // we may not write to the barrier's node
-			line.RemoveCreated(e.sess, e.double.path, e.name.String())
+			attempt.RemoveCreated(e.sess, e.double.path, e.name.String())
 		case czxid != 0:
-			return line.Remove(e.sess, e.path()).Wait(ctx)
+			return attempt.Remove(e.sess, e.path()).Wait(ctx)
 		}
 		return err
 	})
 }
 
 // withdraw removes the entrant's node, in the background.
-func (e *entrant) withdraw() { e.removal = line.Remove(e.sess, e.path()) }
+func (e *entrant) withdraw() { e.removal = attempt.Remove(e.sess, e.path()) }
 
 // takeBack makes sure that an entrant whose party comes again does not count any more, or the party would count twice.
 // The party may come again under another session: the server may keep the first one, with its node, for longer than the
@@ -263,7 +263,7 @@ func (e *entrant) takeBack(ctx context.Context, sess *zk.Session) error {
 			return err
 		}
 	}
-	_, err := ask(ctx, sess, func() (none struct{}, err error) {
+	_, err := attempt.Ask(ctx, sess, func() (none struct{}, err error) {
 		if err := sess.Delete(ctx, e.path(), -1); !errors.Is(err, zk.NoNode) {
 			return none, err
 		}
@@ -284,7 +284,7 @@ func (e *entrant) wait(ctx context.Context) (*Member, error) {
 		}
 		s, err := l.get(ctx)
 		if err != nil {
-			if err := line.AwaitRetry(ctx, e.sess, err); err != nil {
+			if err := attempt.Again(ctx, e.sess, err); err != nil {
 				return nil, err
 			}
 			continue
@@ -326,7 +326,7 @@ func (e *entrant) act(ctx context.Context, s sight) (*Member, error) {
 		e.overdue = true
 		return nil, nil
 	case err != nil:
-		return nil, line.AwaitRetry(ctx, e.sess, err)
+		return nil, attempt.Again(ctx, e.sess, err)
 	default:
 		return nil, nil
 	}
@@ -353,7 +353,7 @@ func (e *entrant) announce(ctx context.Context) (*Member, error) {
 		case errors.Is(err, zk.NoNode):
 			return nil, errAgain
 		}
-		if err := line.AwaitRetry(ctx, e.sess, err); err != nil {
+		if err := attempt.Again(ctx, e.sess, err); err != nil {
 			return nil, err
 		}
 	}
@@ -381,7 +381,7 @@ func (e *entrant) openBarrier(ctx context.Context, names []string) (*Member, err
 	case errors.Is(err, zk.NoAuth) && !d.mute.Swap(true):
 		return e.openBarrier(ctx, append(names, e.name.String()))
 	default:
-		return nil, line.AwaitRetry(ctx, e.sess, err)
+		return nil, attempt.Again(ctx, e.sess, err)
 	}
 }
 
@@ -405,7 +405,7 @@ func (e *entrant) entered(ctx context.Context) *Member {
 // of its round.
 func (m *Member) learn(ctx context.Context) error {
 	d := m.double
-	_, err := ask(ctx, m.sess, func() (none struct{}, err error) {
+	_, err := attempt.Ask(ctx, m.sess, func() (none struct{}, err error) {
 		_, m.changed = m.sess.State()
 		data, stat, watch, err := m.sess.GetW(ctx, d.ready())
 		if err == nil {

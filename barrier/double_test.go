@@ -406,7 +406,7 @@ func TestPartyThatComesAgainCountsOnce(t *testing.T) {
 			t.Fatal("the party has not taken its node back")
 		}
 		w.Control(nil)
-		time.Sleep(time.Second) // in the world's time
+		time.Sleep(time.Minute) // in the world's time
 		leaveAll(t, append(enterAll(t, w.double(2)), late.wantOver(t))...)
 		w.wantChildren(path)
 	})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -64,7 +65,7 @@ func (p *Party) settleJoin(ctx context.Context, rec *record, dir string, err err
 			return errAgain
 		}
 	}
-	line.RemoveBy(func() error { //nolint:contextcheck // goes on after ctx
+	attempt.RemoveBy(func() error { //nolint:contextcheck // goes on after ctx
 		later := p.sess.Context()
 		there, err := p.settled(later, rec, dir)
 		if err != nil || !there {
@@ -82,7 +83,7 @@ func (p *Party) settleJoin(ctx context.Context, rec *record, dir string, err err
 // whose version the join depends on.
 func (p *Party) settled(ctx context.Context, rec *record, dir string) (bool, error) {
 	r := p.rounds
-	return ask(ctx, p.sess, func() (bool, error) {
+	return attempt.Ask(ctx, p.sess, func() (bool, error) {
 		_, err := p.sess.Set(ctx, r.path, rec.encode(), rec.version)
 		if err != nil && !errors.Is(err, zk.BadVersion) && !errors.Is(err, zk.NoNode) {
 			return false, err
@@ -96,7 +97,7 @@ func (p *Party) settled(ctx context.Context, rec *record, dir string) (bool, err
 // for another one to join. If Leave returns an error, the nodes are still being removed in the background; if the
 // session ends before that is done, the party counts as lost. A second Leave does nothing.
 func (p *Party) Leave(ctx context.Context) error {
-	removal := line.RemoveBy(func() error { //nolint:contextcheck // goes on after ctx
+	removal := attempt.RemoveBy(func() error { //nolint:contextcheck // goes on after ctx
 		<-p.turn
 		defer p.give()
 		if p.left {
@@ -156,7 +157,7 @@ func (p *Party) remove(ctx context.Context) error {
 		case failed != nil && failed.Err == zk.NoNode:
 			registered = registered && failed.Index > 0
 		default:
-			if err := line.AwaitRetry(ctx, p.sess, err); err != nil {
+			if err := attempt.Again(ctx, p.sess, err); err != nil {
 				return err
 			}
 		}
@@ -178,11 +179,11 @@ func (p *Party) watchOver(own *line.Own, sentries *line.Line) {
 					return there || err != nil
 				})
 				if err == nil {
-					err = line.ErrGone
+					err = attempt.ErrGone
 				}
 			}
 			p.removal = own.Release()
-			if ctx.Err() != nil || !errors.Is(err, line.ErrGone) {
+			if ctx.Err() != nil || !errors.Is(err, attempt.ErrGone) {
 				return
 			}
 			if own, err = line.Enter(ctx, p.sess, sentries); err != nil {

@@ -65,7 +65,6 @@ func TestPartyThatMayNotWriteComesLate(t *testing.T) {
 
 func TestPartiesThatMayNotWriteCloseWhatTheDeadLeftOpen(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.create("/app")
 		doubles := w.withoutWrite(2, 2)
 		a := enter(t.Context(), doubles[0])
 		synctest.Wait()

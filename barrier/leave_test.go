@@ -50,7 +50,7 @@ func TestMemberHasLeftOnlyWhenItsNodeIsGone(t *testing.T) {
 				time.Sleep(2 * time.Second) // in the world's time
 				k.wantWaiting(t)
 				w.Control(nil)
-				time.Sleep(2 * time.Second) // in the world's time
+				time.Sleep(time.Minute) // in the world's time
 				k.wantOver(t)
 				w.wantChildren(path)
 			})

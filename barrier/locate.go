@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -17,9 +17,9 @@ import (
 // the directories of each record are all that have living parties.
 func (p *Party) locate(ctx context.Context) (*record, string, error) {
 	r := p.rounds
-	rec, err := ask(ctx, p.sess, func() (*record, error) {
+	rec, err := attempt.Ask(ctx, p.sess, func() (*record, error) {
 		b := p.sess.Batch()
-		passed, data := line.Barrier(b, r.path), b.Get(r.path)
+		passed, data := attempt.Fence(b), b.Get(r.path)
 		b.Send()
 		if err := passed(ctx); err != nil {
 			return nil, err

@@ -6,7 +6,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -47,12 +47,12 @@ type sight struct {
 	last  bool      // with names: since the entrant came no member has come or gone
 }
 
-// get waits for the answers. It returns line.ErrGone if another client has deleted the entrant's node.
+// get waits for the answers. It returns attempt.ErrGone if another client has deleted the entrant's node.
 func (l *look) get(ctx context.Context) (sight, error) {
 	if l.self != nil {
 		self, err := l.self.Get(ctx)
 		if err == nil && !self.Exists {
-			err = line.ErrGone
+			err = attempt.ErrGone
 		}
 		if err != nil {
 			l.abandon()

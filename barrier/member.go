@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -34,10 +34,10 @@ type Member struct {
 	changed <-chan struct{} // closed if the connection has changed since before this member came, or signal was set
 	mute    bool            // we may not write to the ready node
 
-	once    chan struct{} // has one slot, which the first Leave takes; closed when that has returned
-	left    error         // what it returned
-	removal *line.Removal // of the node; nil before it was sent
-	removed bool          // the server has removed the node, on our request
+	once    chan struct{}    // has one slot, which the first Leave takes; closed when that has returned
+	left    error            // what it returned
+	removal *attempt.Removal // of the node; nil before it was sent
+	removed bool             // the server has removed the node, on our request
 }
 
 func newMember(e *entrant) *Member {
@@ -112,7 +112,7 @@ func (m *Member) leave(ctx context.Context) error {
 		return fmt.Errorf("the session ended inside: %w", lost)
 	}
 	if err != nil && ctx.Err() == nil {
-		_, err = line.Attempt(ctx, m.double.client, func(sess *zk.Session) (none struct{}, err error) {
+		_, err = attempt.Run(ctx, m.double.client, func(sess *zk.Session) (none struct{}, err error) {
 			return none, m.follow(ctx, sess)
 		})
 	}
@@ -130,7 +130,7 @@ func (m *Member) inside(sess *zk.Session) bool {
 // remove sends the removal of the member's node, which goes on in the background.
 func (m *Member) remove() {
 	if m.removal == nil {
-		m.removal = line.Remove(m.sess, m.Path())
+		m.removal = attempt.Remove(m.sess, m.Path())
 	}
 }
 
@@ -138,7 +138,7 @@ func (m *Member) remove() {
 func (m *Member) giveUp() {
 	m.remove()
 	removal := m.removal
-	line.RemoveBy(func() error {
+	attempt.RemoveBy(func() error {
 		if err := removal.Wait(m.sess.Context()); err != nil || m.sess.Err() != nil {
 			return err
 		}
@@ -228,7 +228,7 @@ func (m *Member) leaveLast(ctx context.Context, c *crowd) error {
 		m.mute = true
 		return nil
 	default:
-		return line.AwaitRetry(ctx, m.sess, err)
+		return attempt.Again(ctx, m.sess, err)
 	}
 }
 
@@ -268,10 +268,10 @@ func (m *Member) await(ctx context.Context, sess *zk.Session, name string, remov
 	case errors.Is(err, zk.NoNode):
 		return nil
 	case err != nil:
-		return line.AwaitRetry(ctx, sess, err)
+		return attempt.Again(ctx, sess, err)
 	}
 	if _, err = next(ctx, changed, w.Watch); err != nil {
-		return line.AwaitRetry(ctx, sess, err)
+		return attempt.Again(ctx, sess, err)
 	}
 	return nil
 }

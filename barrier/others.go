@@ -7,7 +7,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -29,7 +29,7 @@ func (c *crowd) close() {
 // await waits until a member comes or goes, or the connection has changed.
 func (c *crowd) await(ctx context.Context, sess *zk.Session) error {
 	if _, err := next(ctx, c.changed, c.watch); err != nil {
-		return line.AwaitRetry(ctx, sess, err)
+		return attempt.Again(ctx, sess, err)
 	}
 	return nil
 }
@@ -46,7 +46,7 @@ func (m *Member) others(ctx context.Context, sess *zk.Session) (*crowd, error) {
 	}
 	d := m.double
 	watched := m.inside(sess) && m.lowest == m.name && d.parties <= smallBarrier
-	a, err := ask(ctx, sess, func() (a answer, err error) {
+	a, err := attempt.Ask(ctx, sess, func() (a answer, err error) {
 		a.crowd = &crowd{}
 		_, a.crowd.changed = sess.State()
 		b := sess.Batch()
@@ -128,7 +128,7 @@ func (m *Member) empty(ctx context.Context, sess *zk.Session) (bool, error) {
 	if m.double.parties <= smallBarrier || m.inside(sess) {
 		return false, nil
 	}
-	return ask(ctx, sess, func() (bool, error) {
+	return attempt.Ask(ctx, sess, func() (bool, error) {
 		stat, exists, err := sess.Exists(ctx, m.double.path)
 		return err == nil && (!exists || stat.NumChildren == 0), err
 	})

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -30,13 +30,13 @@ type Party struct {
 	watch   *zk.Watch     // on the path; nil if there is none that has not fired
 	left    bool
 
-	sentry  sync.WaitGroup // of the goroutine that looks after the dead
-	relieve func()         // ends it
-	removal *line.Removal  // of its node among the sentries; set before sentry is done
+	sentry  sync.WaitGroup   // of the goroutine that looks after the dead
+	relieve func()           // ends it
+	removal *attempt.Removal // of its node among the sentries; set before sentry is done
 }
 
 func newParty(r *Rounds, sess *zk.Session) *Party {
-	p := &Party{rounds: r, sess: sess, name: line.NewGUID(), turn: make(chan struct{}, 1)}
+	p := &Party{rounds: r, sess: sess, name: attempt.NewGUID(), turn: make(chan struct{}, 1)}
 	p.ctx, p.end = context.WithCancelCause(sess.Context())
 	p.turn <- struct{}{}
 	return p
@@ -124,7 +124,7 @@ func (p *Party) again(ctx context.Context, err error) error {
 	if errors.Is(err, ErrNotJoined) {
 		return err
 	}
-	return line.AwaitRetry(ctx, p.sess, err)
+	return attempt.Again(ctx, p.sess, err)
 }
 
 // missed returns the outcome of the party's round if the party is lost and the round is over, and otherwise err. It
@@ -133,7 +133,7 @@ func (p *Party) missed(ctx context.Context, err error) (Outcome, error) {
 	if ctx.Err() != nil || p.sess.Err() == nil && !errors.Is(err, ErrNotJoined) {
 		return Outcome{}, err
 	}
-	rec, readErr := line.Attempt(ctx, p.rounds.client, func(sess *zk.Session) (*record, error) {
+	rec, readErr := attempt.Run(ctx, p.rounds.client, func(sess *zk.Session) (*record, error) {
 		return p.rounds.read(ctx, sess)
 	})
 	if readErr == nil && rec != nil && rec.Round > p.round {
@@ -204,7 +204,7 @@ func (p *Party) settle(ctx context.Context) error {
 		err = p.rounds.settle(ctx, p.sess, false)
 	}
 	if ctx.Err() != nil {
-		line.RemoveBy(func() error { //nolint:contextcheck // goes on after ctx
+		attempt.RemoveBy(func() error { //nolint:contextcheck // goes on after ctx
 			later := p.sess.Context()
 			if _, _, err := p.locate(later); err != nil { // behind the arrival
 				return err

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -54,7 +55,9 @@ type RoundsConfig struct {
 	OnLoss  OnLoss   // FailRound if zero
 	Label   string   // what people see in a party's node; the host's name if empty
 	ACL     []zk.ACL // of the nodes and of parents that are created for them; open to everyone if nil
-	_       struct{}
+	// AnyACL accepts nodes at path and above it that exist and grant more than ACL. Otherwise they are refused.
+	AnyACL bool
+	_      struct{}
 }
 
 // Rounds is a barrier that is used again and again, with a number for each round. Parties join, and each arrives at one
@@ -75,7 +78,7 @@ type Rounds struct {
 // persistent and stays when all parties have left. NewRounds does not contact the server. It returns an error if the
 // path or the configuration is invalid.
 func NewRounds(client *zk.Client, path string, cfg RoundsConfig) (*Rounds, error) {
-	base, err := newBase(client, path, cfg.Label, cfg.ACL)
+	base, err := newBase(client, path, cfg.Label, cfg.ACL, cfg.AnyACL)
 	if err != nil {
 		return nil, err
 	}
@@ -107,6 +110,7 @@ func (r *Rounds) sentries() *line.Line {
 		Blocks:  func(line.Contender) bool { return true },
 		Data:    func() []byte { return r.data },
 		ACL:     r.acl,
+		AnyACL:  r.anyACL,
 		Lasting: true,
 		// Two that look after the dead do no harm.
 		Unordered: true,
@@ -118,7 +122,7 @@ func (r *Rounds) sentries() *line.Line {
 // returns ErrMismatch if the path has another configuration, and the client's error if the client is closed. When it
 // returns an error, it has left no node behind, or is still removing it in the background.
 func (r *Rounds) Join(ctx context.Context) (*Party, error) {
-	p, err := line.Attempt(ctx, r.client, func(sess *zk.Session) (*Party, error) {
+	p, err := attempt.Run(ctx, r.client, func(sess *zk.Session) (*Party, error) {
 		sentries := r.sentries()
 		own, err := line.Enter(ctx, sess, sentries)
 		if err != nil {
@@ -144,7 +148,7 @@ func (r *Rounds) Outcome(ctx context.Context, round int64) (Outcome, error) {
 	if round < 1 {
 		return Outcome{}, r.failed(fmt.Errorf("round %d; the first is 1", round))
 	}
-	o, err := line.Attempt(ctx, r.client, func(sess *zk.Session) (Outcome, error) {
+	o, err := attempt.Run(ctx, r.client, func(sess *zk.Session) (Outcome, error) {
 		for fresh := true; ; fresh = false {
 			if fresh { // the server may lag behind
 				if err := sess.Sync(ctx, r.path); err != nil {
@@ -177,7 +181,7 @@ func (r *Rounds) Outcome(ctx context.Context, round int64) (Outcome, error) {
 
 // read reads the record. It returns nil if there is none.
 func (r *Rounds) read(ctx context.Context, sess *zk.Session) (*record, error) {
-	return ask(ctx, sess, func() (*record, error) {
+	return attempt.Ask(ctx, sess, func() (*record, error) {
 		data, stat, err := sess.Get(ctx, r.path)
 		if errors.Is(err, zk.NoNode) || err == nil && len(data) == 0 {
 			return nil, nil
@@ -195,7 +199,7 @@ func (r *Rounds) prepare(ctx context.Context, sess *zk.Session) (*record, error)
 		data, stat, err := sess.Get(ctx, r.path)
 		switch {
 		case errors.Is(err, zk.NoNode):
-			err = r.dir(r.path, true).MakeDir(ctx, sess)
+			err = r.dirs(attempt.Forever).Make(ctx, sess, r.path)
 		case err == nil && len(data) > 0:
 			rec, err := decodeRecord(r.path, data, stat)
 			if err != nil {
@@ -206,7 +210,7 @@ func (r *Rounds) prepare(ctx context.Context, sess *zk.Session) (*record, error)
 			err = r.found(ctx, sess, stat.Version)
 		}
 		if err != nil {
-			if err := line.AwaitRetry(ctx, sess, err); err != nil {
+			if err := attempt.Again(ctx, sess, err); err != nil {
 				return nil, err
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"path"
 
-	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -24,13 +24,13 @@ type view struct {
 // barrier is open then only if the ready node was the same before the list and after it: so the barrier was open at the
 // moment of the list.
 func (d *Double) view(ctx context.Context, sess *zk.Session, fresh bool) (view, error) {
-	return ask(ctx, sess, func() (v view, err error) {
+	return attempt.Ask(ctx, sess, func() (v view, err error) {
 		b := sess.Batch()
 		passed := func(context.Context) error { return nil }
 		var listed *zk.Future[zk.Children]
 		var still *zk.Future[zk.Existence]
 		if fresh {
-			passed = line.Barrier(b, d.ready())
+			passed = attempt.Fence(b)
 		}
 		dir, ready := b.Get(d.path), b.Exists(d.ready())
 		if fresh {
@@ -76,7 +76,7 @@ func (d *Double) admission(ctx context.Context, sess *zk.Session) (view, error) 
 		v, err := d.view(ctx, sess, fresh)
 		switch {
 		case errors.Is(err, zk.NoNode):
-			if err := d.dir(d.path, false).MakeDir(ctx, sess); err != nil {
+			if err := d.dirs(attempt.WhileUsed).Make(ctx, sess, d.path); err != nil {
 				return v, err
 			}
 			continue
@@ -113,7 +113,7 @@ func (d *Double) closeUnused(ctx context.Context, sess *zk.Session, v view) erro
 	if err == nil || errors.Is(err, zk.BadVersion) || errors.Is(err, zk.NoNode) {
 		return nil
 	}
-	return line.AwaitRetry(ctx, sess, err)
+	return attempt.Again(ctx, sess, err)
 }
 
 // olderThan returns names of members that came before zxid, all of them or at least the given number.
@@ -153,12 +153,12 @@ func (d *Double) awaitDeletion(
 			return nil
 		}
 		if err != nil {
-			return line.AwaitRetry(ctx, sess, err)
+			return attempt.Again(ctx, sess, err)
 		}
 		watches = append(watches, watch)
 	}
 	if _, err := next(ctx, changed, watches...); err != nil {
-		return line.AwaitRetry(ctx, sess, err)
+		return attempt.Again(ctx, sess, err)
 	}
 	return nil
 }

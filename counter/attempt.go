@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -15,76 +16,67 @@ import (
 // then, or wait again because nothing was done. It returns an error if it has not come to write, or the server has
 // refused for another reason than what the node holds.
 func (c *combiner) attempt(ctx context.Context, sess *zk.Session) error {
-	asks := c.guest.asks()
-	if !asks && time.Since(c.knownAt) > keepKnown {
+	if time.Since(c.knownAt) > keepKnown {
 		now, err := c.reg.read(ctx, sess)
 		if err != nil {
 			return err
 		}
 		c.learn(now)
 	}
-	rec, err := c.reg.receipts.get(ctx, sess)
-	if err != nil {
-		return err
+	var rec *attempt.Receipt
+	if c.known.exists {
+		var err error
+		if rec, err = c.reg.receipts.Get(ctx, sess); err != nil {
+			return c.missing(err)
+		}
 	}
 	calls := c.take(sess)
-	if len(calls) == 0 {
-		c.reg.receipts.Put(rec)
-		return nil
-	}
-	if asks {
-		if req := newRequest(rec, calls); req != nil {
-			return c.ask(ctx, sess, rec, calls, req)
-		}
-		c.guest.unanswered()
-		c.reg.receipts.Put(rec)
-		c.requeue(calls)
-		return nil
-	}
-	guests := c.host.waiting()
-	data := c.apply(calls, guests)
+	data := c.apply(calls)
 	if data == nil {
 		c.reg.receipts.Put(rec)
 		return c.confirm(ctx, sess, calls)
 	}
-	change, err := c.reg.change(c.known, data)
+	change, err := c.known.change(data)
 	if err != nil {
 		c.reg.receipts.Put(rec)
 		c.answer(calls, err)
 		return nil
 	}
-	b := sess.Batch()
-	w := c.reg.add(sess, b, rec, change, c.reg.guestOps(guests)...)
 	var next *zk.Future[zk.Data]
-	if c.rivals.expected() {
-		next = b.Get(c.reg.path) // if the write is refused, this tells what the next one needs
-	}
-	look := c.host.look(b, c.reg)
 	start := time.Now()
-	b.Send()
-	stat, err := w.outcome(ctx)
+	t, err := c.reg.send(ctx, sess, rec, change, func(b *zk.Batch) {
+		if c.rivals.expected() {
+			next = b.Get(c.reg.path) // if the write is refused, this tells what the next one needs
+		}
+	})
+	var stat zk.Stat
+	if err == nil {
+		stat, err = change.outcome(ctx, t)
+	}
 	c.took = time.Since(start)
-	c.host.seen(ctx, look)
 	if err == nil {
 		now, recreated := c.known.after(data, stat)
 		c.learn(now)
 		c.answer(calls, recreated)
 		c.rivals.won()
-		c.guest.losses = 0
 		return nil
 	}
-	return c.failed(ctx, sess, calls, guests, next, err)
+	return c.failed(ctx, sess, calls, next, err)
+}
+
+// missing makes the next attempt read the value again if err says that the node has gone.
+func (c *combiner) missing(err error) error {
+	c.knownAt = time.Time{}
+	if errors.Is(err, zk.NoNode) {
+		return nil
+	}
+	return err
 }
 
 // failed deals with a write that was not done, or is unresolved.
 func (c *combiner) failed(
-	ctx context.Context, sess *zk.Session, calls []*call, guests []*request, next *zk.Future[zk.Data], err error,
+	ctx context.Context, sess *zk.Session, calls []*call, next *zk.Future[zk.Data], err error,
 ) error {
-	if wrong, ok := errors.AsType[*guestError](err); ok { // what is known of the node is as good as before
-		c.host.leaveOut(sess, c.reg, guests[(wrong.op-firstGuestOp)/opsOfGuest])
-		c.requeue(calls)
-		return nil
-	}
 	c.knownAt = time.Time{}
 	if errors.Is(err, ErrUnresolved) {
 		c.answer(calls, err)
@@ -100,15 +92,12 @@ func (c *combiner) failed(
 				c.learn(now)
 			}
 		}
-		c.guest.losses++
-		if !c.guest.asks() && c.rivals.lost(ctx, c.took) {
+		if c.rivals.lost(ctx, c.took) {
 			c.knownAt = time.Time{}
 		}
 		return nil
-	case errors.Is(err, errParents):
+	case errors.Is(err, zk.NoNode):
 		return c.reg.makeParents(ctx, sess)
-	case errors.Is(err, errReceipt), errors.Is(err, errLost):
-		return nil
 	default:
 		return err
 	}
@@ -117,10 +106,10 @@ func (c *combiner) failed(
 // learn notes what the node holds now.
 func (c *combiner) learn(now content) { c.known, c.knownAt = now, time.Now() }
 
-// apply computes the results of calls, and the answers to the guests behind them, from the known value. It returns what
-// to write, or nil if nothing is to be written.
-func (c *combiner) apply(calls []*call, guests []*request) []byte {
-	changes := len(guests) > 0
+// apply computes the results of calls from the known value. It returns what to write, or nil if nothing is to be
+// written.
+func (c *combiner) apply(calls []*call) []byte {
+	changes := false
 	v, unreadable := c.layout.decode(c.reg.path, c.known.data)
 	for _, x := range calls {
 		v, unreadable = x.apply(c.layout, v, unreadable)
@@ -128,12 +117,6 @@ func (c *combiner) apply(calls []*call, guests []*request) []byte {
 	}
 	if unreadable != nil || !changes {
 		return nil
-	}
-	for _, g := range guests {
-		g.answer = answer{before: v, czxid: c.known.stat.Czxid}
-		for _, x := range g.calls {
-			v, _ = x.apply(c.layout, v, nil)
-		}
 	}
 	return c.layout.encode(v)
 }

@@ -4,13 +4,14 @@ package counter
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -98,8 +99,6 @@ type combiner struct {
 	knownAt time.Time     // when it held that
 	took    time.Duration // of the last write
 	rivals  rivals
-	guest   guest
-	host    host
 }
 
 // keepKnown is for how long a write relies on what the one before it has left in the node, without another read. The
@@ -203,7 +202,10 @@ func (c *combiner) round(ctx context.Context) {
 		if sess.Context().Err() != nil { // Session returns an error if there is no next one
 			return
 		}
-		err = line.AwaitRetry(ctx, sess, err)
+		if errors.Is(err, attempt.ErrNotDone) {
+			return
+		}
+		err = attempt.Again(ctx, sess, err)
 	}
 	if err != nil && ctx.Err() == nil && (sess == nil || sess.Context().Err() == nil) {
 		c.answer(c.take(nil), err)

@@ -8,8 +8,12 @@
 //
 // A write whose reply is lost may have been done, and may still be done later. The originals repeat it and count twice,
 // or give up. Here each write goes into one transaction with the change of a receipt, a node of this process's own
-// (Config.Receipts), which tells afterwards whether the write was done. Nothing is repeated before that is known,
-// across connections and sessions.
+// below the one that it writes to, in PATH/__receipts__. It tells afterwards whether the write was done. Nothing is
+// repeated before that is known, across connections and sessions. To delete a counter is to delete its node and what is
+// below. Close removes the receipts of this process; otherwise others do, an hour after its last write.
+//
+// A client that may write to the node, and not create nodes below it, does without receipts. A write whose reply is
+// lost is then ErrUnresolved.
 package counter
 
 // Counter.
@@ -19,7 +23,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -32,12 +36,12 @@ type Counter struct {
 }
 
 // New returns the counter at path. It does not contact the server: a node that is missing counts as 0, and the first
-// change creates it, and its parents as containers. It returns an error if the path or the configuration is invalid.
+// change creates it, and its parents. It returns an error if the path or the configuration is invalid.
 func New(client *zk.Client, path string, config Config) (*Counter, error) {
 	if err := config.Layout.check(); err != nil {
 		return nil, err
 	}
-	reg, err := newRegister(client, path, config.Receipts, config.ACL)
+	reg, err := newRegister(client, path, config.ACL, config.AnyACL)
 	if err != nil {
 		return nil, err
 	}
@@ -46,6 +50,10 @@ func New(client *zk.Client, path string, config Config) (*Counter, error) {
 	return c, nil
 }
 
+// Close removes the receipts that this process keeps below the counter's node. It returns ctx's cause or the client's
+// error if that ends first. The Counter can still be used; it makes new receipts then.
+func (c *Counter) Close(ctx context.Context) error { return c.reg.close(ctx) }
+
 // Path returns the path of the counter's node.
 func (c *Counter) Path() string { return c.reg.path }
 
@@ -53,7 +61,7 @@ func (c *Counter) Path() string { return c.reg.path }
 // before has returned, with one exception: a server that has been cut off from the others without noticing may answer
 // with an older value. Get returns an error that is ErrUnreadable if the node holds no number of the counter's layout.
 func (c *Counter) Get(ctx context.Context) (int64, error) {
-	v, err := line.Attempt(ctx, c.reg.client, func(sess *zk.Session) (int64, error) {
+	v, err := attempt.Run(ctx, c.reg.client, func(sess *zk.Session) (int64, error) {
 		now, err := c.reg.readSynced(ctx, sess)
 		if err != nil {
 			return 0, err
@@ -103,5 +111,5 @@ func (r *register) failed(what string, err error) error {
 	if errors.Is(err, ErrUnreadable) {
 		return fmt.Errorf("counter: %s: %w", what, err) // which names the node
 	}
-	return fmt.Errorf("counter: %s %s: %w", what, r.path, line.Explain(r.client, err))
+	return fmt.Errorf("counter: %s %s: %w", what, r.path, attempt.Explain(r.client, err))
 }

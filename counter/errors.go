@@ -12,7 +12,8 @@ import (
 var (
 	// ErrUnresolved reports that a change may or may not have been made. The context ended after the change was sent,
 	// and then the session before the answer came; or this process was cut off from the servers for more than an hour,
-	// after which other processes remove its receipt.
+	// after which other processes remove its receipt; or it may not create receipts; or the node was to be created,
+	// and other clients have created or deleted nodes beside it meanwhile.
 	ErrUnresolved = errors.New("counter: it is unknown whether the change was made")
 
 	// ErrUnreadable reports that a node holds no number of the counter's layout. The error is an *UnreadableError.
@@ -31,7 +32,7 @@ var (
 
 	// ErrRecreated reports that another client deleted the node and created it again between the read and the write of
 	// a conditional change, and the new node had the old one's version by then. The write was done, and has replaced
-	// what the new node held.
+	// what the new node held. It cannot happen to a client that may create nodes below the node.
 	ErrRecreated = errors.New("counter: the node was deleted and created again during a change")
 )
 

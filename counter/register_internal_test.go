@@ -11,11 +11,10 @@ import (
 // A node has to be written four billion times to get there, so the test does without a server.
 func TestWriteAtTheVersionThatMeansAnyIsRefused(t *testing.T) {
 	t.Parallel()
-	r := &register{path: "/x"}
 	for version, refused := range map[int32]bool{
 		0: false, math.MaxInt32: false, math.MinInt32: false, -2: false, -1: true,
 	} {
-		_, err := r.change(content{exists: true, stat: zk.Stat{Version: version}}, nil)
+		_, err := content{exists: true, stat: zk.Stat{Version: version}}.change(nil)
 		if errors.Is(err, ErrVersions) != refused {
 			t.Errorf("version %d: got %v, want it refused: %v", version, err, refused)
 		}

@@ -58,7 +58,7 @@ func NewSequence(client *zk.Client, path string, config SequenceConfig) (*Sequen
 	if config.Block < 0 {
 		return nil, fmt.Errorf("counter: %w: Block must not be negative: %d", zk.BadArguments, config.Block)
 	}
-	c, err := New(client, path, Config{Layout: config.Layout, ACL: config.ACL, Receipts: config.Receipts})
+	c, err := New(client, path, Config{Layout: config.Layout, ACL: config.ACL, AnyACL: config.AnyACL})
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +68,9 @@ func NewSequence(client *zk.Client, path string, config SequenceConfig) (*Sequen
 	}
 	return s, nil
 }
+
+// Close is Counter.Close. Ids that were claimed and not given out stay at hand.
+func (s *Sequence) Close(ctx context.Context) error { return s.counter.Close(ctx) }
 
 // Path returns the path of the sequence's node.
 func (s *Sequence) Path() string { return s.counter.Path() }

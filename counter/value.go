@@ -4,12 +4,11 @@ package counter
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
-	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -30,25 +29,23 @@ type Versioned struct {
 	Version int32 // counts the writes to the node since then
 }
 
-const (
-	defaultPacket = 0xfffff // jute.maxbuffer of servers by default
-	headroom      = 8 << 10 // what a request has besides the data, with room to spare
-)
-
 // NewValue returns the value at path. It does not contact the server. It returns an error if the path or the
 // configuration is invalid.
 func NewValue(client *zk.Client, path string, config ValueConfig) (*Value, error) {
-	most := cmp.Or(config.MaxPacket, defaultPacket) - headroom
-	if most <= 0 {
-		const text = "counter: %w: MaxPacket is too small: %d bytes; use more than %d"
-		return nil, fmt.Errorf(text, zk.BadArguments, config.MaxPacket, headroom)
-	}
-	reg, err := newRegister(client, path, config.Receipts, config.ACL)
+	reg, err := newRegister(client, path, config.ACL, config.AnyACL)
 	if err != nil {
 		return nil, err
 	}
+	most := attempt.MaxData(config.MaxPacket, path, config.ACL)
+	if most <= 0 {
+		const text = "counter: %w: MaxPacket is too small: %d bytes"
+		return nil, fmt.Errorf(text, zk.BadArguments, config.MaxPacket)
+	}
 	return &Value{reg: reg, most: most}, nil
 }
+
+// Close is Counter.Close.
+func (v *Value) Close(ctx context.Context) error { return v.reg.close(ctx) }
 
 // Path returns the path of the value's node.
 func (v *Value) Path() string { return v.reg.path }
@@ -60,7 +57,7 @@ func (v *Value) Get(ctx context.Context) (Versioned, error) {
 }
 
 func (v *Value) get(ctx context.Context) (content, error) {
-	return line.Attempt(ctx, v.reg.client, func(sess *zk.Session) (content, error) {
+	return attempt.Run(ctx, v.reg.client, func(sess *zk.Session) (content, error) {
 		return v.reg.readSynced(ctx, sess)
 	})
 }
@@ -73,11 +70,7 @@ func (v *Value) Set(ctx context.Context, data []byte) error {
 	err := v.fits(data)
 	exists := true
 	for err == nil {
-		change := zk.SetOp(v.reg.path, data, anyVersion)
-		if !exists {
-			change = v.reg.creation(data)
-		}
-		_, err = v.reg.write(ctx, change)
+		_, err = v.reg.write(ctx, change{create: !exists, data: data, version: anyVersion})
 		if !errors.Is(err, errConflict) {
 			break
 		}
@@ -110,7 +103,7 @@ func (v *Value) CompareAndSet(ctx context.Context, old Versioned, data []byte) (
 		if now.exists != old.Exists || now.stat.Mzxid != old.Mzxid {
 			return versioned(now), false, nil
 		}
-		change, err := v.reg.change(now, data)
+		change, err := now.change(data)
 		if err == nil {
 			var stat zk.Stat
 			stat, err = v.reg.write(ctx, change)

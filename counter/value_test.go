@@ -66,7 +66,7 @@ func TestCompareAndSetIsRefusedInARecreatedNode(t *testing.T) {
 		v := w.value(w.Client(t, timeout))
 		must(t, v.Set(t.Context(), []byte("a")))
 		old := get(t, v)
-		must(t, w.Session(t, timeout).Delete(t.Context(), path, -1))
+		w.remove()
 		must(t, v.Set(t.Context(), []byte("a")))
 		now, done, err := v.CompareAndSet(t.Context(), old, []byte("b"))
 		must(t, err)
@@ -76,8 +76,8 @@ func TestCompareAndSetIsRefusedInARecreatedNode(t *testing.T) {
 	})
 }
 
-// Between the read and the write no server can tell the nodes apart, but the answer does.
-func TestValueThatIsRecreatedDuringACompareAndSetIsAnError(t *testing.T) {
+// Between the read and the write no server can tell the nodes apart, but the receipt has gone with the old one.
+func TestValueThatIsRecreatedDuringACompareAndSetIsNotReplaced(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		v, other := w.value(w.Client(t, timeout)), w.value(w.Client(t, timeout))
 		must(t, v.Set(t.Context(), []byte("a")))
@@ -94,12 +94,13 @@ func TestValueThatIsRecreatedDuringACompareAndSetIsAnError(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			if _, _, err := v.CompareAndSet(t.Context(), old, []byte("b")); !errors.Is(err, counter.ErrRecreated) {
-				t.Errorf("got %v, want ErrRecreated", err)
+			now, done, err := v.CompareAndSet(t.Context(), old, []byte("b"))
+			if done || err != nil || string(now.Data) != "c" {
+				t.Errorf("got %q, %v, %v, want it refused, and c", now.Data, done, err)
 			}
 		}()
 		synctest.Wait()
-		must(t, w.Session(t, timeout).Delete(t.Context(), path, -1))
+		w.remove()
 		must(t, other.Set(t.Context(), []byte("c")))
 		proceed()
 		<-done
@@ -233,7 +234,7 @@ func TestWatchYieldsTheValueAndItsChanges(t *testing.T) {
 		must(t, v.Set(t.Context(), []byte("b")))
 		must(t, v.Set(t.Context(), []byte("c")))
 		see()
-		must(t, w.Session(t, timeout).Delete(t.Context(), path, -1))
+		w.remove()
 		see()
 		must(t, v.Set(t.Context(), []byte("c")))
 		see()
@@ -287,6 +288,29 @@ func TestWatchNeverGoesBack(t *testing.T) {
 		must(t, v.Set(t.Context(), []byte("c")))
 		if now := <-next; string(now.Data) != "c" {
 			t.Errorf("got %q again, want c", now.Data)
+		}
+	})
+}
+
+// Transaction ids begin again in an ensemble that was rebuilt.
+func TestWatchGoesOnInAnEnsembleThatWasRebuilt(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess := w.Session(t, timeout)
+		for range 100 {
+			_, err := sess.Set(t.Context(), "/", nil, -1)
+			must(t, err)
+		}
+		v := w.value(w.Client(t, timeout))
+		must(t, v.Set(t.Context(), []byte("old")))
+		watched := watching(t, v)
+		old := watched()
+		w.Wipe()
+		if now := watched(); now.Exists {
+			t.Errorf("got %q, want that the node is missing", now.Data)
+		}
+		must(t, w.value(w.Client(t, timeout)).Set(t.Context(), []byte("new")))
+		if now := watched(); string(now.Data) != "new" || now.Mzxid >= old.Mzxid {
+			t.Errorf("got %q by transaction %d, want new by one before %d", now.Data, now.Mzxid, old.Mzxid)
 		}
 	})
 }

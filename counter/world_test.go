@@ -83,6 +83,13 @@ func (w *world) data() []byte {
 	return data
 }
 
+// remove deletes the node and what is below, as an operator would.
+func (w *world) remove() {
+	w.t.Helper()
+	_, err := w.Session(w.t, timeout).DeleteAll(w.t.Context(), path)
+	must(w.t, err)
+}
+
 func wantValue(t *testing.T, c *counter.Counter, want int64) {
 	t.Helper()
 	got, err := c.Get(t.Context())

@@ -39,7 +39,7 @@ func (r *Registry) Register(ctx context.Context, i Instance) (*Registration, err
 	if err != nil {
 		return nil, err
 	}
-	cfg := member.NodeConfig{ACL: r.cfg.ACL, Mode: member.Persistent}
+	cfg := member.NodeConfig{ACL: r.cfg.ACL, AnyACL: r.cfg.AnyACL, Mode: member.Persistent}
 	switch i.Type {
 	case Dynamic:
 		cfg.Mode = member.Ephemeral

@@ -23,7 +23,9 @@ var (
 
 // Config says how a registry behaves. The zero Config is ready to use.
 type Config struct {
-	ACL    []zk.ACL     // of instances' nodes and of parents that are created for them; open to everyone if nil
+	ACL []zk.ACL // of instances' nodes and of parents that are created for them; open to everyone if nil
+	// AnyACL accepts nodes at path and above it that exist and grant more than ACL. Otherwise they are refused.
+	AnyACL bool
 	Logger *slog.Logger // is told of nodes that are not instances; silent if nil
 	_      struct{}
 }

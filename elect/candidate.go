@@ -19,6 +19,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -66,10 +67,7 @@ type Candidate struct {
 // the path and missing parents are created when they are needed. It returns an error if the path, the id or the
 // configuration is invalid.
 func NewCandidate(client *zk.Client, path, id string, cfg Config) (*Candidate, error) {
-	if client == nil {
-		return nil, errors.New("elect: client is nil; open one with zk.Open")
-	}
-	if err := checkPath(path); err != nil {
+	if err := attempt.Args("elect", client, path, cfg.ACL); err != nil {
 		return nil, err
 	}
 	if !utf8.ValidString(id) || strings.Contains(id, "\n") || len(id) > maxID {
@@ -84,22 +82,13 @@ func NewCandidate(client *zk.Client, path, id string, cfg Config) (*Candidate, e
 		Blocks: func(line.Contender) bool { return true },
 		Data:   line.CandidateRecord{ID: id}.Encode,
 		ACL:    cfg.ACL,
+		AnyACL: cfg.AnyACL,
 	}
 	cfg.Layout.apply(&c.line)
 	if err := line.CheckSize(&c.line); err != nil {
 		return nil, fmt.Errorf("elect: %w", err)
 	}
 	return c, nil
-}
-
-func checkPath(path string) error {
-	if err := zk.ValidatePath(path); err != nil {
-		return fmt.Errorf("elect: %w", err)
-	}
-	if line.Reserved(path) {
-		return fmt.Errorf("elect: %s belongs to the server; use a path such as /app/leader", path)
-	}
-	return nil
 }
 
 // Path returns the election's path.
@@ -175,5 +164,5 @@ func (c *Candidate) failed(err error) error {
 	if errors.Is(err, ErrLed) {
 		return err
 	}
-	return fmt.Errorf("elect: %s: %w", c.path, line.Explain(c.client, err))
+	return fmt.Errorf("elect: %s: %w", c.path, attempt.Explain(c.client, err))
 }

@@ -16,6 +16,8 @@ import (
 type Config struct {
 	Layout Layout   // which other programs take part in the election; LeaderLatch if zero
 	ACL    []zk.ACL // of the nodes and of parents that are created for them; open to everyone if nil
+	// AnyACL accepts nodes at path and above it that exist and grant more than ACL. Otherwise they are refused.
+	AnyACL bool
 
 	// Retry says how often and how soon a campaign is tried again after it lost its session or connection while it
 	// waited. Zero retries for as long as the caller's context lasts.

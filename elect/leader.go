@@ -8,6 +8,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -62,37 +63,41 @@ func describe(path string, data []byte, stat zk.Stat) (Leader, error) {
 // other programs with the same layout. The list is empty if there are none, or if the path does not exist. Candidates
 // that leave meanwhile are left out.
 func (c *Candidate) Participants(ctx context.Context) ([]Participant, error) {
-	sess, err := c.client.Session(ctx)
+	list, err := attempt.Run(ctx, c.client, func(sess *zk.Session) ([]Participant, error) {
+		return c.participants(ctx, sess)
+	})
 	if err != nil {
 		return nil, c.failed(err)
 	}
+	return list, nil
+}
+
+func (c *Candidate) participants(ctx context.Context, sess *zk.Session) ([]Participant, error) {
 	children, _, err := sess.Children(ctx, c.path)
 	if errors.Is(err, zk.NoNode) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, c.failed(err)
+		return nil, err
 	}
 	contenders, _ := line.Fold(line.Contenders(children, c.line.Markers)) // one each, also of those with two nodes
 	line.Sort(contenders)
-	b := sess.Batch()
-	reads := make([]*zk.Future[zk.Data], len(contenders))
+	paths := make([]string, len(contenders))
 	for i, s := range contenders {
-		reads[i] = b.Get(c.path + "/" + s.Name)
+		paths[i] = c.path + "/" + s.Name
 	}
-	b.Send()
 	list := make([]Participant, 0, len(contenders))
-	for i, s := range contenders {
-		node, err := reads[i].Get(ctx)
+	for path, read := range attempt.Each(sess, paths, (*zk.Batch).Get) {
+		node, err := read.Get(ctx)
 		if errors.Is(err, zk.NoNode) {
 			continue
 		}
 		var l Leader
 		if err == nil {
-			l, err = describe(c.path+"/"+s.Name, node.Data, node.Stat)
+			l, err = describe(path, node.Data, node.Stat)
 		}
 		if err != nil {
-			return nil, c.failed(err)
+			return nil, err
 		}
 		list = append(list, Participant{Leader: l, Leads: len(list) == 0})
 	}

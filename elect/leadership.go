@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -127,8 +128,8 @@ func (l *Leadership) resign() (*line.Removal, error) {
 
 // Proclaim publishes a value, such as an address, in the leader's node: observers see it as Leader.Value. It replaces
 // the value proclaimed before, and disappears with the leadership. Proclaim returns why the leadership has ended if
-// it has, an error for a value of more than half a mebibyte, and the server's error. If the outcome is unknown,
-// proclaim again.
+// it has, an error for a value of more than half a mebibyte, and the server's refusal. It tries again after lost
+// connections; if ctx ends first it returns its cause, and the value may be proclaimed.
 //
 // The node's data is then the id, a newline and the value; Curator's and kazoo's programs see all of it as the id.
 func (l *Leadership) Proclaim(ctx context.Context, value []byte) error {
@@ -159,19 +160,22 @@ func (l *Leadership) Proclaim(ctx context.Context, value []byte) error {
 }
 
 // write writes the value to the leader's node. A request to resign that is there stays there: the leader may not have
-// seen it yet.
+// seen it yet. Each attempt reads the node first, so one that comes after a lost reply overwrites nothing else.
 func (l *Leadership) write(ctx context.Context, value []byte) error {
-	for {
-		data, stat, err := l.Session().Get(ctx, l.Path())
-		if err != nil {
-			return err
+	sess := l.Session()
+	return attempt.Do(ctx, sess, func() error {
+		for {
+			data, stat, err := sess.Get(ctx, l.Path())
+			if err != nil {
+				return err
+			}
+			record := line.CandidateRecord{
+				ID: l.candidate.id, Value: value, Revoked: line.DecodeCandidate(data).Revoked,
+			}
+			_, err = sess.Set(ctx, l.Path(), record.Encode(), stat.Version)
+			if !errors.Is(err, zk.BadVersion) { // or another client has just asked
+				return err
+			}
 		}
-		record := line.CandidateRecord{
-			ID: l.candidate.id, Value: value, Revoked: line.DecodeCandidate(data).Revoked,
-		}
-		_, err = l.Session().Set(ctx, l.Path(), record.Encode(), stat.Version)
-		if !errors.Is(err, zk.BadVersion) { // or another client has just asked
-			return err
-		}
-	}
+	})
 }

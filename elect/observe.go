@@ -7,6 +7,7 @@ import (
 	"errors"
 	"iter"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -19,25 +20,19 @@ import (
 // does not make a candidate, and costs nothing when candidates behind the leader come and go.
 func (c *Candidate) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
-		o := observer{candidate: c, tell: yield}
-		for {
-			sess, err := c.client.Session(ctx)
-			if err == nil {
-				err = o.follow(ctx, sess)
-			}
+		o := observer{candidate: c}
+		look := func(sess *zk.Session) (Leader, *zk.Watch, error) { return o.read(ctx, sess) }
+		for leader, err := range attempt.Follow(ctx, c.client, c.path, look) {
 			switch {
-			case o.stopped:
+			case err != nil:
+				yield(Leader{}, c.failed(err))
 				return
-			case ctx.Err() != nil:
-				err = context.Cause(ctx)
-			case sess != nil && sess.Context().Err() != nil:
-				continue // Session returns an error if there is no next one
-			case sess != nil && line.Transient(err):
-				_ = line.AwaitRetry(ctx, sess, err) // if ctx ends meanwhile, Session returns its cause
+			case o.told && leader.same(o.last):
 				continue
 			}
-			yield(Leader{}, c.failed(err))
-			return
+			if o.last, o.told = leader, true; !yield(leader, nil) {
+				return
+			}
 		}
 	}
 }
@@ -45,40 +40,8 @@ func (c *Candidate) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 // observer is one iteration of Observe.
 type observer struct {
 	candidate *Candidate
-	tell      func(Leader, error) bool
 	last      Leader
 	told      bool // last was yielded
-	stopped   bool // the caller has left the loop
-}
-
-// follow yields the leaders that sess sees, until it fails or the caller leaves the loop.
-func (o *observer) follow(ctx context.Context, sess *zk.Session) error {
-	// The session's server may lag behind the one that answered before.
-	if err := sess.Sync(ctx, o.candidate.path); err != nil {
-		return err
-	}
-	for {
-		leader, watch, err := o.read(ctx, sess)
-		if err != nil {
-			return err
-		}
-		if watch == nil {
-			continue // the node is gone meanwhile
-		}
-		// The watch is set before the caller runs, so no change is missed meanwhile.
-		if !o.told || !leader.same(o.last) {
-			o.last, o.told = leader, true
-			if o.stopped = !o.tell(leader, nil); o.stopped {
-				watch.Close()
-				return nil
-			}
-		}
-		_, err = watch.Next(ctx)
-		watch.Close()
-		if err != nil {
-			return err
-		}
-	}
 }
 
 // read returns the leader and a watch that fires when the leader changes: on the leader's own node, because later

@@ -8,8 +8,9 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
+	"sync/atomic"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -20,22 +21,18 @@ import (
 // the hold's node is gone. A Node also tells apart holds that share a node because goroutines of one process passed the
 // lock on, and it admits writes of any session, such as that of a service whose client holds the lock.
 type Node struct {
-	path string
-	acl  []zk.ACL
+	path    string
+	acl     []zk.ACL
+	secured atomic.Bool // the servers do not remove the node, although it has had children
 }
-
-// maxParents is how often Write creates missing parents before it gives up, because another client keeps deleting them.
-const maxParents = 10
 
 // NewNode returns the fence at path. The first token creates the node and missing parents as persistent nodes with the
 // given ACL; a nil ACL allows everything to all clients. The node must not be below a lock's path, and deleting it
-// would forget the token. NewNode returns an error if path is invalid.
+// would forget the token. If the node has children, or another recipe has made it, Write gives it a child, __keep__,
+// without which servers may remove it. NewNode returns an error if path is invalid.
 func NewNode(path string, acl []zk.ACL) (*Node, error) {
-	if err := zk.ValidatePath(path); err != nil {
-		return nil, fmt.Errorf("fence: %w", err)
-	}
-	if path == "/" || path == "/zookeeper" || strings.HasPrefix(path, "/zookeeper/") {
-		return nil, fmt.Errorf("fence: path is reserved for the server: %s; use another, such as /fences/stock", path)
+	if err := attempt.PathArgs("fence", path, acl); err != nil {
+		return nil, err
 	}
 	return &Node{path: path, acl: slices.Clone(acl)}, nil
 }
@@ -53,7 +50,7 @@ func (n *Node) Write(ctx context.Context, sess *zk.Session, token Token, ops ...
 	if err := checkToken(token); err != nil {
 		return nil, err
 	}
-	for parents := 0; ; {
+	for {
 		newest, stat, exists, err := n.read(ctx, sess)
 		if err != nil {
 			return nil, err
@@ -61,12 +58,26 @@ func (n *Node) Write(ctx context.Context, sess *zk.Session, token Token, ops ...
 		if err := admit(n.path, token, newest); err != nil {
 			return nil, err
 		}
+		if exists && (newest == 0 || stat.Cversion != 0 && !n.secured.Load()) {
+			err := attempt.Secure(ctx, sess, n.path, n.acl)
+			if errors.Is(err, zk.NoNode) {
+				continue
+			}
+			if err != nil {
+				return nil, fmt.Errorf("fence: %s: %w", n.path, err)
+			}
+			n.secured.Store(true)
+		}
 		results, err := sess.Multi(ctx, append([]zk.Op{n.raise(token, newest, stat, exists)}, ops...)...)
 		if err == nil {
 			return results[min(1, len(results)):], nil
 		}
 		multi, refused := errors.AsType[*zk.MultiError](err)
 		switch {
+		case zk.Temporary(err) && zk.OutcomeOf(err) != zk.Unknown:
+			if err := attempt.Again(ctx, sess, err); err != nil {
+				return nil, fmt.Errorf("fence: %s: %w", n.path, err)
+			}
 		case !refused || zk.OutcomeOf(err) != zk.Refused:
 			return nil, fmt.Errorf("fence: %s: %w", n.path, err)
 		case multi.Index > 0:
@@ -75,10 +86,10 @@ func (n *Node) Write(ctx context.Context, sess *zk.Session, token Token, ops ...
 			// Another client has raised, created or deleted the node since the read. Each round means progress of
 			// another client, also at a follower that lags behind: the refusal is ordered among the writes, and the
 			// follower has applied all earlier ones before it passes the refusal on.
-		case errors.Is(err, zk.NoNode) && parents < maxParents:
-			parents++
-			if err := n.makeParents(ctx, sess, path.Dir(n.path)); err != nil {
-				return nil, err
+		case errors.Is(err, zk.NoNode):
+			d := attempt.Dirs{Keep: attempt.Forever, ACL: n.acl, Above: true}
+			if err := d.Make(ctx, sess, path.Dir(n.path)); err != nil {
+				return nil, fmt.Errorf("fence: %s: %w", n.path, err)
 			}
 		default:
 			return nil, fmt.Errorf("fence: %s: %w", n.path, err)
@@ -101,7 +112,12 @@ func (n *Node) Newest(ctx context.Context, sess *zk.Session) (Token, error) {
 }
 
 func (n *Node) read(ctx context.Context, sess *zk.Session) (newest Token, stat zk.Stat, exists bool, err error) {
-	data, stat, err := sess.Get(ctx, n.path)
+	var data []byte
+	err = attempt.Do(ctx, sess, func() error {
+		var err error
+		data, stat, err = sess.Get(ctx, n.path)
+		return err
+	})
 	if errors.Is(err, zk.NoNode) {
 		return 0, zk.Stat{}, false, nil
 	}
@@ -132,20 +148,6 @@ func (n *Node) raise(token, newest Token, stat zk.Stat, exists bool) zk.Op {
 	default:
 		return zk.SetOp(n.path, []byte(FormatToken(token)), stat.Version)
 	}
-}
-
-func (n *Node) makeParents(ctx context.Context, sess *zk.Session, dir string) error {
-	_, err := sess.CreateNode(ctx, zk.Node{Path: dir, Mode: zk.Persistent, ACL: n.acl})
-	if errors.Is(err, zk.NoNode) && path.Dir(dir) != dir {
-		if err := n.makeParents(ctx, sess, path.Dir(dir)); err != nil {
-			return err
-		}
-		_, err = sess.CreateNode(ctx, zk.Node{Path: dir, Mode: zk.Persistent, ACL: n.acl})
-	}
-	if err != nil && !errors.Is(err, zk.NodeExists) && !errors.Is(err, zk.NoNode) { // NoNode: the caller retries
-		return fmt.Errorf("fence: %w", err)
-	}
-	return nil
 }
 
 // multiOf returns multi without the check of the token that preceded ops.

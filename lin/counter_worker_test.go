@@ -229,7 +229,7 @@ func (u *counterUser) compare(ctx context.Context, place string) {
 	u.note(place, counterNote{Value: &x})
 }
 
-// remove deletes a value's node.
+// remove deletes a value's node. What is below it, the receipts, goes first.
 func (u *counterUser) remove(ctx context.Context, place string) {
 	sess := u.session()
 	if sess == nil {
@@ -237,7 +237,7 @@ func (u *counterUser) remove(ctx context.Context, place string) {
 	}
 	x := lincheck.ValueCall{Client: u.number, Asked: clock()}
 	u.note(place, counterNote{Value: &x})
-	err := sess.Delete(ctx, u.Root+"/"+place, -1)
+	_, err := sess.DeleteAll(ctx, u.Root+"/"+place)
 	if err == nil || zk.OutcomeOf(err) != zk.Unknown {
 		x.Vain, x.Done = err != nil, clock()
 	}

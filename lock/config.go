@@ -14,6 +14,7 @@ type RWConfig struct {
 	Label     string                                       // what this contender is for
 	Layout    Layout                                       // which other programs respect our contenders
 	ACL       []zk.ACL                                     // of the nodes
+	AnyACL    bool                                         // accepts existing nodes that grant more
 	Handoff   Handoff                                      // how long readers may join readers that hold the lock
 	Retry     Retry                                        // how often a failed acquisition is tried again
 	Delay     time.Duration                                // how long the lock rests after an unclean loss
@@ -26,8 +27,8 @@ type RWConfig struct {
 
 func (c RWConfig) config() Config {
 	return Config{
-		Label: c.Label, Layout: c.Layout, ACL: c.ACL, Handoff: c.Handoff, Retry: c.Retry, Delay: c.Delay,
-		OnSuspend: c.OnSuspend, OnRevoke: c.OnRevoke, Hooks: c.Hooks,
+		Label: c.Label, Layout: c.Layout, ACL: c.ACL, AnyACL: c.AnyACL, Handoff: c.Handoff, Retry: c.Retry,
+		Delay: c.Delay, OnSuspend: c.OnSuspend, OnRevoke: c.OnRevoke, Hooks: c.Hooks,
 	}
 }
 
@@ -36,6 +37,7 @@ type SetConfig struct {
 	Label     string                                       // what this contender is for
 	Layout    Layout                                       // which other programs respect our contenders
 	ACL       []zk.ACL                                     // of the nodes
+	AnyACL    bool                                         // accepts existing nodes that grant more
 	Retry     Retry                                        // how often a failed acquisition is tried again
 	Delay     time.Duration                                // how long a path rests after an unclean loss
 	OnSuspend OnSuspend                                    // what a lost connection does to a hold
@@ -47,7 +49,7 @@ type SetConfig struct {
 
 func (c SetConfig) config() Config {
 	return Config{
-		Label: c.Label, Layout: c.Layout, ACL: c.ACL, Retry: c.Retry, Delay: c.Delay,
+		Label: c.Label, Layout: c.Layout, ACL: c.ACL, AnyACL: c.AnyACL, Retry: c.Retry, Delay: c.Delay,
 		OnSuspend: c.OnSuspend, OnRevoke: c.OnRevoke, Hooks: c.Hooks,
 	}
 }
@@ -59,6 +61,7 @@ type SemaphoreConfig struct {
 	Label     string                                       // what this contender is for
 	Layout    Layout                                       // Curator or Kazoo: whose semaphore it is
 	ACL       []zk.ACL                                     // of the nodes
+	AnyACL    bool                                         // accepts existing nodes that grant more
 	Retry     Retry                                        // how often a failed acquisition is tried again
 	OnSuspend OnSuspend                                    // what a lost connection does to a hold
 	OnRevoke  func(ctx context.Context, r Revocation) bool // is asked when another client asks for the permits
@@ -69,8 +72,8 @@ type SemaphoreConfig struct {
 
 func (c SemaphoreConfig) config() Config {
 	return Config{
-		Label: c.Label, Layout: c.Layout, ACL: c.ACL, Retry: c.Retry, OnSuspend: c.OnSuspend, OnRevoke: c.OnRevoke,
-		Hooks: c.Hooks,
+		Label: c.Label, Layout: c.Layout, ACL: c.ACL, AnyACL: c.AnyACL, Retry: c.Retry, OnSuspend: c.OnSuspend,
+		OnRevoke: c.OnRevoke, Hooks: c.Hooks,
 	}
 }
 
@@ -80,6 +83,7 @@ func (c SemaphoreConfig) config() Config {
 type SimpleConfig struct {
 	Label     string                                       // what this contender is for
 	ACL       []zk.ACL                                     // of the node
+	AnyACL    bool                                         // accepts existing nodes that grant more
 	Retry     Retry                                        // how often a failed acquisition is tried again
 	OnSuspend OnSuspend                                    // what a lost connection does to a hold
 	OnRevoke  func(ctx context.Context, r Revocation) bool // is asked when another client asks for the lock
@@ -90,6 +94,7 @@ type SimpleConfig struct {
 
 func (c SimpleConfig) config() Config {
 	return Config{
-		Label: c.Label, ACL: c.ACL, Retry: c.Retry, OnSuspend: c.OnSuspend, OnRevoke: c.OnRevoke, Hooks: c.Hooks,
+		Label: c.Label, ACL: c.ACL, AnyACL: c.AnyACL, Retry: c.Retry, OnSuspend: c.OnSuspend,
+		OnRevoke: c.OnRevoke, Hooks: c.Hooks,
 	}
 }

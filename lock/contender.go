@@ -56,6 +56,7 @@ func contenderLine(l *line.Line, dir string, cfg Config, names prefixes, blocks 
 		Blocks:  blocks,
 		Data:    ownerData(cfg.Label, nil),
 		ACL:     cfg.ACL,
+		AnyACL:  cfg.AnyACL,
 		Change:  unsteady,
 	}
 	cfg.Layout.apply(l, names)

@@ -521,3 +521,28 @@ func TestContenderWhoseNodeIsGoneLeavesNoMark(t *testing.T) {
 		unlock(t, got(t, waiting))
 	})
 }
+
+// The holder may still be at work, and has not unlocked: the next one waits, although the node went with no session.
+func TestUncertainHolderThatDoesNotUnlockLeavesItsDelay(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client := w.Client(t, 20*time.Second)
+		m, err := lock.NewMutex(client, path, lock.Config{Delay: 5 * time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		hold := acquire(t, m)
+		letHoldsAge()
+		next := lockInBackground(t.Context(), w.delayed())
+		letHoldsAge()
+		w.Control(zktest.WithoutQuorum(session(t, client).ID()))
+		<-hold.Context().Done()
+		lost := time.Now()
+		time.Sleep(time.Second)
+		w.Control(nil)
+		second := got(t, next)
+		if rested := time.Since(lost); rested < 5*time.Minute {
+			t.Errorf("got the lock %v after the loss, want no less than 5 minutes", rested)
+		}
+		unlock(t, second)
+	})
+}

@@ -401,6 +401,83 @@ func TestStrictFIFOGivesEveryAcquisitionItsNode(t *testing.T) {
 	})
 }
 
+// Of n goroutines that join at a time, each would otherwise be answered with a list of all n.
+func TestManyGoroutinesThatJoinAtATimeShareLists(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		const n = 500
+		m := w.mutex(lock.Config{Handoff: lock.StrictFIFO})
+		hold := acquire(t, m)
+		lists := w.Traffic().Requests[zktest.OpGetChildren]
+		var all sync.WaitGroup
+		for range n {
+			all.Go(func() {
+				hold, err := m.Lock(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				unlock(t, hold)
+			})
+		}
+		synctest.Wait()
+		if line := w.line(); len(line) != n+1 {
+			t.Errorf("got %d contenders, want %d", len(line), n+1)
+		}
+		if got := w.Traffic().Requests[zktest.OpGetChildren] - lists; got > n/10 {
+			t.Errorf("got %d lists for %d goroutines, want a few", got, n)
+		}
+		unlock(t, hold)
+		all.Wait()
+	})
+}
+
+// The connection breaks while goroutines join, and some leave: those that stay are served, and no node stays.
+func TestGoroutinesThatShareListsSurviveFaults(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		const n = 100
+		m := w.mutex(lock.Config{Handoff: lock.StrictFIFO})
+		w.Control(func(r zktest.Request) zktest.Fault {
+			switch {
+			case r.Op == zktest.OpGetChildren && r.Nth%3 == 1 && r.Nth < 30:
+				return zktest.DropReply
+			case r.Op == zktest.OpGetChildren && r.Nth%3 == 2:
+				return zktest.Answer(zk.ThrottledOp)
+			case r.Op == zktest.OpCreate && r.Nth%30 == 29:
+				return zktest.CutBefore
+			}
+			return zktest.Pass
+		})
+		short, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		served := 0 // by whoever holds the lock
+		for i := range n {
+			all.Go(func() {
+				ctx := t.Context()
+				if i%5 == 0 {
+					ctx = short
+				}
+				hold, err := m.Lock(ctx)
+				if err != nil {
+					if short.Err() == nil || i%5 != 0 {
+						t.Error(err)
+					}
+					return
+				}
+				served++
+				unlock(t, hold)
+			})
+		}
+		time.Sleep(time.Millisecond)
+		cancel()
+		all.Wait()
+		if served < n-n/5 {
+			t.Errorf("got %d holds, want at least %d", served, n-n/5)
+		}
+		w.Control(nil)
+		w.NoNodes(t, path)
+	})
+}
+
 func TestTryLockBehindAGoroutineOfTheSameProcessIsRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.mutex(lock.Config{})
@@ -523,4 +600,28 @@ func TestContenderThatNeverListedTheLineIsNotFirst(t *testing.T) {
 			t.Errorf("got %d nodes, %v, want the first one alone", stat.NumChildren, err)
 		}
 	})
+}
+
+func TestPolicyWithoutRetriesTriesOnce(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range map[string]lock.Config{
+		"hand-off": {Retry: lock.NTimes(0, 0)}, "strict": {Retry: lock.NTimes(0, 0), Handoff: lock.StrictFIFO},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				m := w.mutex(cfg)
+				w.Control(func(r zktest.Request) zktest.Fault {
+					if r.Op == zktest.OpCreate && r.Nth == 1 {
+						time.AfterFunc(0, func() { w.ExpireSession(r.Session) })
+						return zktest.DropReply
+					}
+					return zktest.Pass
+				})
+				if hold, err := m.Lock(t.Context()); err == nil {
+					t.Error("it was tried again")
+					unlock(t, hold)
+				}
+			})
+		})
+	}
 }

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -36,6 +37,9 @@ var (
 	// affected. To start again from 0, delete the path, which the error names, as soon as it is empty. InspectNumbers
 	// tells how many numbers are left.
 	ErrWrap = line.ErrWrap
+	// ErrWider reports that a node at the path or above it grants more than the ACL that was asked for. The error names
+	// it. Config.AnyACL accepts such nodes. Other recipes return the same error.
+	ErrWider = attempt.ErrWider
 )
 
 // Config says how a Mutex behaves. The zero Config is ready to use. The other locks have configurations of their own,
@@ -44,6 +48,8 @@ type Config struct {
 	Label  string   // what this contender is for, shown by Inspect; UTF-8 of at most 1,024 bytes
 	Layout Layout   // which other programs' locks respect ours; Curator's if zero
 	ACL    []zk.ACL // of the nodes and of parents that are created for them; open to everyone if nil
+	// AnyACL accepts nodes at path and above it that exist and grant more than ACL. Otherwise they are refused.
+	AnyACL bool
 
 	// Handoff limits how long goroutines of this process that share the Mutex pass the lock to each other without the
 	// server.
@@ -183,7 +189,10 @@ func (m *Mutex) strict(ctx context.Context) (*Hold, error) {
 		if err := m.tickets.turn(ctx, &m.queue.mu, t, sess); err != nil {
 			return nil, err
 		}
-		request := m.line.Ask(sess)
+		request, err := m.line.AskInTurn(ctx, sess)
+		if err != nil {
+			return nil, err
+		}
 		// The request counts as having joined, and the next caller asks before the answer: the servers execute the
 		// requests of a session in the order in which they were sent. A request that has to be sent again (its
 		// connection broke, or the path was not there yet) has lost its turn to those that were sent meanwhile.
@@ -216,8 +225,9 @@ func (m *Mutex) contend(ctx context.Context, g *group) func(*zk.Session) (*line.
 	return func(sess *zk.Session) (*line.Own, error) {
 		request := g.request
 		if g.request = nil; request != nil && request.Session() != sess {
-			request.Cancel() // its node has ended with its session, but a merged release waits for its answer
-			request = nil
+			// Its node has ended with its session, but a merged release waits for its answer. It was the first try.
+			request.Cancel()
+			return nil, fmt.Errorf("%w: %w", attempt.ErrNotDone, request.Session().Err())
 		}
 		if request == nil {
 			request = m.line.Ask(sess)

@@ -928,3 +928,25 @@ func TestReaderBehindAWriterDoesNotJoinWhoTried(t *testing.T) {
 		unlock(t, got(t, reader))
 	})
 }
+
+func TestDowngradeWhoseReplyIsLostAndWhoseRepetitionIsRefusedLeavesNothing(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		m := w.rw(lock.RWConfig{})
+		hold := locked(t, m.Lock)
+		w.Control(func(r zktest.Request) zktest.Fault {
+			switch {
+			case r.Op == zktest.OpMulti && r.Nth == 1:
+				return zktest.DropReply
+			case r.Op == zktest.OpMulti && r.Nth == 2:
+				return zktest.Answer(zk.NoAuth)
+			}
+			return zktest.Pass
+		})
+		if err := m.Downgrade(t.Context(), hold); err != nil {
+			t.Errorf("got %v, want that it was done", err)
+		}
+		w.Control(nil)
+		unlock(t, hold)
+		w.NoNodes(t, path)
+	})
+}

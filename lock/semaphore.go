@@ -65,7 +65,7 @@ func NewSemaphore(client *zk.Client, path string, limit Limit, config SemaphoreC
 	}
 	s := &Semaphore{base: base{client: client, name: path, cfg: cfg}, limit: limit}
 	s.tickets.init()
-	s.dir = line.Line{Dir: path, ACL: cfg.ACL, Lasting: true}
+	s.dir = line.Line{Dir: path, ACL: cfg.ACL, AnyACL: cfg.AnyACL, Lasting: true}
 	switch {
 	case cfg.Layout == Both:
 		return nil, fmt.Errorf("lock: %s: a semaphore has one layout; use Curator or Kazoo", path)

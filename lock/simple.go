@@ -43,7 +43,7 @@ func NewSimple(client *zk.Client, path string, config SimpleConfig) (*Simple, er
 	}
 	owner := line.ThisProcess(cfg.Label)
 	s := &Simple{base: base{client: client, name: path, cfg: cfg}, node: line.NodeLock{
-		Line: &line.Line{Dir: stdpath.Dir(path), ACL: cfg.ACL},
+		Line: &line.Line{Dir: stdpath.Dir(path), ACL: cfg.ACL, AnyACL: cfg.AnyACL, Above: true},
 		Path: path,
 		Data: func(guid string) []byte {
 			o := signed{owner, guid}

@@ -227,9 +227,9 @@ func TestWaiterThatIsDeletedTogetherWithTheOneAheadDoesNotHoldTheLock(t *testing
 	}
 }
 
-// isBarrier reports whether r is what a search for a lost creation begins with.
-func isBarrier(r zktest.Request) bool {
-	return r.Op == zktest.OpDelete && strings.HasSuffix(r.Path, "-none")
+// isFence reports whether r is what a search for a lost creation begins with.
+func isFence(r zktest.Request) bool {
+	return r.Op == zktest.OpDelete && strings.HasPrefix(r.Path, "/__fence-")
 }
 
 // A leader shows its own clients a tree without what is still on its way through the quorum, also after a sync. So
@@ -321,7 +321,7 @@ func TestLostCreationIsFoundThoughTheServerRefusesToLookAtFirst(t *testing.T) {
 						case !dropped && (r.Op == zktest.OpCreate || r.Op == zktest.OpMulti):
 							dropped = true
 							return zktest.DropReply
-						case isBarrier(r) && refused < 3:
+						case isFence(r) && refused < 3:
 							refused++
 							return zktest.Answer(refusal)
 						}
@@ -489,7 +489,7 @@ func TestNodeOfAnotherSessionIsNotTakenForOursByItsName(t *testing.T) {
 			case r.Op == zktest.OpCreate && wanted == "":
 				wanted = r.Path
 				return zktest.Refuse
-			case isBarrier(r):
+			case isFence(r):
 				return zktest.Until(stopped)
 			}
 			return zktest.Pass

@@ -47,6 +47,8 @@ const partyMark = "__party__"
 type GroupConfig struct {
 	Layout GroupLayout
 	ACL    []zk.ACL // of members' nodes and of parents that are created for them; open to everyone if nil
+	// AnyACL accepts nodes at path and above it that exist and grant more than ACL. Otherwise they are refused.
+	AnyACL bool
 	_      struct{}
 }
 
@@ -102,7 +104,7 @@ func (g *Group) Join(ctx context.Context, id string, data []byte) (*Membership, 
 	if err != nil {
 		return nil, err
 	}
-	node, err := NewNode(g.client, g.path+"/"+name, data, NodeConfig{ACL: g.cfg.ACL})
+	node, err := NewNode(g.client, g.path+"/"+name, data, NodeConfig{ACL: g.cfg.ACL, AnyACL: g.cfg.AnyACL})
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -23,8 +24,10 @@ type keeper struct {
 	written []byte // the data of that creation
 	guess   string // the path that the node has without its number, after a numbered creation of unknown outcome
 	stat    zk.Stat
-	have    bool // stat is that of our node
-	set     int  // the number of the data that it has from us
+	have    bool  // stat is that of our node
+	checked bool  // no node on the way grants more than ACL
+	secured int64 // the czxid of a node that may have been a container, and that servers do not remove any more
+	set     int   // the number of the data that it has from us
 }
 
 func (k *keeper) run() {
@@ -162,6 +165,12 @@ func (k *keeper) place(sess *zk.Session) (*zk.Watch, error) {
 		k.have, k.set = true, 0 // adopted, or created again by a request that came late
 	}
 	k.stat = stat
+	if n.cfg.Mode.lasting() && n.cfg.TTL == 0 && stat.Cversion != 0 && k.secured != stat.Czxid {
+		if err := attempt.Secure(n.ctx, sess, n.Path(), n.cfg.ACL); err != nil && !errors.Is(err, zk.NoNode) {
+			return watch, err
+		}
+		k.secured = stat.Czxid
+	}
 	want, number := n.latest()
 	if k.set != number {
 		if bytes.Equal(data, want) {
@@ -170,6 +179,13 @@ func (k *keeper) place(sess *zk.Session) (*zk.Watch, error) {
 			watch.Close()
 			return nil, k.update(sess, want, number)
 		}
+	}
+	if !k.checked { // the node is there, and so is what is on the way to it
+		d := attempt.Dirs{ACL: n.cfg.ACL, AnyACL: n.cfg.AnyACL}
+		if err := d.Check(n.ctx, sess, n.Path()); err != nil {
+			return watch, err
+		}
+		k.checked = true
 	}
 	if err := k.touch(sess); err != nil {
 		return watch, err

@@ -2,6 +2,7 @@ package member_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -130,11 +131,11 @@ func TestCloseLeavesANodeThatHasReplacedOurs(t *testing.T) {
 		held, release := context.WithCancel(t.Context())
 		var once sync.Once
 		srv.Control(func(r zktest.Request) zktest.Fault {
-			at := "/node"
+			at := r.Path == "/node"
 			if before {
-				at += "-none" // the request before the look
+				at = strings.HasPrefix(r.Path, "/__fence-") // the request before the look
 			}
-			if r.Op == zktest.OpDelete && r.Path == at && r.Session != sess.ID() {
+			if r.Op == zktest.OpDelete && at && r.Session != sess.ID() {
 				once.Do(func() { close(arrived) })
 				return zktest.Until(held)
 			}

@@ -13,6 +13,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -41,9 +42,11 @@ type LeaseConfig struct {
 	// paths 0 to Count-1 below the lease's path, as those of kazoo's MultiNonBlockingLease. If it is zero there is one,
 	// at the path itself, as that of kazoo's NonBlockingLease.
 	Count int
-	ACL   []zk.ACL         // of the nodes and of parents that are created for them; open to everyone if nil
-	Now   func() time.Time // the clock; time.Now if nil
-	_     struct{}
+	ACL   []zk.ACL // of the nodes and of parents that are created for them; open to everyone if nil
+	// AnyACL accepts nodes at path and above it that exist and grant more than ACL. Otherwise they are refused.
+	AnyACL bool
+	Now    func() time.Time // the clock; time.Now if nil
+	_      struct{}
 }
 
 // Lease is something that a holder takes for a while: until a time of day, whatever becomes of its session meanwhile.
@@ -109,7 +112,7 @@ func (l *Lease) stand(to *line.Line, dir string) {
 	to.Markers = []line.Marker{line.KazooLock}
 	to.Blocks = func(line.Contender) bool { return true }
 	to.Data = func() []byte { return []byte(l.holder) }
-	to.ACL, to.Lasting = l.cfg.ACL, true
+	to.ACL, to.AnyACL, to.Lasting = l.cfg.ACL, l.cfg.AnyACL, true
 }
 
 // Leased describes a lease that was taken.
@@ -319,7 +322,7 @@ type leaseRecord struct {
 func (l *Lease) read(ctx context.Context, sess *zk.Session, i int) (leaseRecord, zk.Stat, error) {
 	node := l.slot(i) + leaseNode
 	b := sess.Batch()
-	passed := line.Barrier(b, node)
+	passed := attempt.Fence(b)
 	look := b.Get(node)
 	b.Send()
 	if err := passed(ctx); err != nil {

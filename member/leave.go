@@ -8,6 +8,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -83,7 +84,7 @@ func (k *keeper) remove(sess *zk.Session) error {
 	}
 	p := k.node.Path()
 	b := sess.Batch()
-	passed := line.Barrier(b, p)
+	passed := attempt.Fence(b)
 	look := b.Get(p)
 	b.Send()
 	if err := passed(ctx); err != nil {
@@ -92,7 +93,7 @@ func (k *keeper) remove(sess *zk.Session) error {
 	}
 	seen, err := look.Get(ctx)
 	if err == nil && k.ours(sess, seen.Stat) && (k.node.cfg.Mode != Persistent || k.made(seen)) {
-		err = sess.Delete(ctx, p, seen.Stat.Version)
+		err = attempt.DeleteSecured(ctx, sess, p, seen.Stat.Version)
 	}
 	switch {
 	case errors.Is(err, zk.NoNode):

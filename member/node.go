@@ -61,7 +61,9 @@ type NodeConfig struct {
 	// second.
 	TTL time.Duration
 	ACL []zk.ACL // of the node and of parents that are created for it; open to everyone if nil
-	_   struct{}
+	// AnyACL accepts nodes at path and above it that exist and grant more than ACL. Otherwise they are refused.
+	AnyACL bool
+	_      struct{}
 }
 
 func (c NodeConfig) check() error {
@@ -119,7 +121,7 @@ func NewNode(client *zk.Client, nodePath string, data []byte, cfg NodeConfig) (*
 	n := &Node{
 		client: client, cfg: cfg, kick: make(chan struct{}, 1), changed: make(chan struct{}),
 		path: nodePath, want: bytes.Clone(data), wanted: 1,
-		line: line.Line{Dir: path.Dir(nodePath), ACL: cfg.ACL},
+		line: line.Line{Dir: path.Dir(nodePath), ACL: cfg.ACL, AnyACL: cfg.AnyACL, Above: true},
 	}
 	n.shared = shareNode(client, nodePath, cfg)
 	n.ctx, n.stop = context.WithCancelCause(context.Background())

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -81,7 +82,7 @@ func (k *keeper) forget(sess *zk.Session) {
 func findNumbered(ctx context.Context, sess *zk.Session, prefix string) (string, error) {
 	dir, base := path.Split(prefix)
 	b := sess.Batch()
-	passed := line.Barrier(b, prefix)
+	passed := attempt.Fence(b)
 	listed := b.Children(path.Clean(dir))
 	b.Send()
 	if err := passed(ctx); err != nil {
@@ -129,7 +130,7 @@ func removeNumbered(sess *zk.Session, prefix string) bool {
 	for {
 		found, err := findNumbered(sess.Context(), sess, prefix)
 		if err == nil && found != "" {
-			err = sess.Delete(sess.Context(), found, -1)
+			err = attempt.DeleteSecured(sess.Context(), sess, found, -1)
 		}
 		if err == nil || errors.Is(err, zk.NoNode) {
 			return found != ""

@@ -138,7 +138,7 @@ func TestNumberedNodeThatIsCreatedLateIsRemoved(t *testing.T) {
 						fault = zktest.CutBefore
 					})
 				}
-				if closed && r.Op == zktest.OpDelete && strings.HasSuffix(r.Path, "-none") {
+				if closed && r.Op == zktest.OpDelete && strings.HasPrefix(r.Path, "/__fence-") {
 					return zktest.Until(ctx)
 				}
 				return fault

@@ -58,6 +58,8 @@ type PartitionerConfig struct {
 	// them once. It is a second if zero. Changes that go on delay the move by ten times that at most.
 	Settle time.Duration
 	ACL    []zk.ACL // of the nodes and of parents that are created for them; open to everyone if nil
+	// AnyACL accepts nodes at path and above it that exist and grant more than ACL. Otherwise they are refused.
+	AnyACL bool
 	Hooks  PartitionerHooks
 	_      struct{}
 }
@@ -104,7 +106,7 @@ func NewPartitioner(
 		return nil, fmt.Errorf("member: Settle must not be negative: %v", cfg.Settle)
 	}
 	cfg.Settle = cmp.Or(cfg.Settle, time.Second)
-	group, err := NewGroup(client, path+"/party", GroupConfig{Layout: ShallowParty, ACL: cfg.ACL})
+	group, err := NewGroup(client, path+"/party", GroupConfig{Layout: ShallowParty, ACL: cfg.ACL, AnyACL: cfg.AnyACL})
 	if err != nil {
 		return nil, err
 	}
@@ -193,6 +195,7 @@ func (p *Partitioner) line(item string) *itemLine {
 		Blocks:  func(line.Contender) bool { return true },
 		Data:    func() []byte { return []byte(p.id) },
 		ACL:     p.cfg.ACL,
+		AnyACL:  p.cfg.AnyACL,
 		Lasting: p.cfg.Split == SetPartitioner,
 	}}
 }

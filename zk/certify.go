@@ -47,7 +47,7 @@ func (s *Session) Certify(ctx context.Context, paths ...string) error {
 			return contextError(ctx)
 		case s.Err() != nil:
 			return s.Err()
-		case err == nil, passing(err):
+		case err == nil, Temporary(err):
 			// After a long pause of the process a second proof is needed, some time after the first. A server that
 			// refuses now may accept later.
 			sleepIn(ctx, s.ctx, s.Timeout()/16-time.Since(began))
@@ -64,16 +64,6 @@ func checks(paths []string) []Op {
 		ops[i] = CheckOp(path, -1)
 	}
 	return ops
-}
-
-// passing reports whether the same request may succeed after err.
-func passing(err error) bool {
-	for _, code := range []Code{SessionMoved, NotReadOnly, OperationTimeout, ThrottledOp} {
-		if errors.Is(err, code) {
-			return true
-		}
-	}
-	return errors.Is(err, ErrConnectionLost)
 }
 
 // sleepIn waits until d has passed or one of the contexts has ended.

@@ -4,8 +4,8 @@ package zk
 
 import (
 	"bytes"
-	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,59 +26,101 @@ const maxParentTries = 10
 // create or delete parents at the same time, or if servers collect those that are containers. It looks for parents from
 // the node upwards, so it needs no right to those that exist. If it fails, parents that it has made may stay.
 //
-// If a reply is lost, CreateAll asks again and finds out whether the node is its own: created since the call began,
-// with the same data, not changed since. Another client that created the same node with the same data at that time
-// cannot be told from it; a caller to whom it matters puts something of its own into the data. The outcome is Unknown
-// if the node was changed meanwhile, if the mode is sequential, if the request is larger than servers accept by
-// default, or if ctx or the session has ended.
+// If a reply is lost, CreateAll finds out whether the node is its own: created since the call began, with the same
+// data, not changed since. Another client that created the same node with the same data at that time cannot be told
+// from it; a caller to whom it matters puts something of its own into the data. If there is no node, CreateAll asks
+// again, provided that no child of its parent was created or deleted since: otherwise the node may have been made, and
+// deleted by another client. The outcome is Unknown in that case, if the node was changed meanwhile, if the mode is
+// sequential, if the request is larger than servers accept by default, or if ctx or the session has ended.
 func (s *Session) CreateAll(ctx context.Context, n Node, parents Parents) (Created, error) {
 	if parents.Mode != Persistent && parents.Mode != Container {
 		err := fmt.Errorf("%w: mode of parents must be Persistent or Container", BadArguments)
 		return Created{}, refuse(n.Mode.op(), n.Path, err)
 	}
-	seen, err := s.seen(ctx)
-	if err != nil {
-		return Created{}, refuse(n.Mode.op(), n.Path, err)
-	}
-	made, err := s.CreateNode(ctx, n)
-	lost := false
 	for tries := 0; ; {
+		seen, err := s.seen(ctx)
+		if err != nil {
+			return Created{}, refuse(n.Mode.op(), n.Path, err)
+		}
+		made, err := s.CreateNode(ctx, n)
 		switch {
 		case err == nil:
 			return made, nil
-		case errors.Is(err, errNoChroot):
-			return Created{}, n.undecided(err, lost)
 		case errors.Is(err, NoNode):
 			if tries++; tries > maxParentTries {
-				err = fmt.Errorf("%w, although its parents were created %d times", err, maxParentTries)
-				return Created{}, n.undecided(err, lost)
+				return Created{}, fmt.Errorf("%w, although its parents were created %d times", err, maxParentTries)
 			}
-			made, err = s.createWithParents(ctx, n, parents)
-		case errors.Is(err, NodeExists) && lost:
-			made, err = s.ownNode(ctx, n, seen)
-			if !errors.Is(err, NoNode) {
-				return made, err
+			if err := s.createParents(ctx, n, parents); err != nil {
+				return Created{}, err
 			}
 		case n.Mode.sequential() || !s.canRepeat(ctx, err):
-			return Created{}, n.undecided(err, lost)
+			return Created{}, err
 		default:
-			lost = true
-			made, err = s.CreateNode(ctx, n)
+			if made, err = s.resolve(ctx, n, seen); !errors.Is(err, errNotDone) {
+				return made, err
+			}
 		}
 	}
 }
 
-// undecided returns the error of a creation that ends with err. If the reply to an earlier attempt was lost, err tells
-// nothing of that one.
-func (n *Node) undecided(err error, lost bool) error {
-	if !lost || OutcomeOf(err) == Unknown {
-		return err
+// errNotDone is resolve's answer if the creation was not done.
+var errNotDone = errors.New("the node was not created")
+
+// resolve finds out what a creation has done whose reply was lost. Seen is a transaction from before it. It returns the
+// node, NodeExists, errNotDone, or an error with outcome Unknown.
+//
+// It looks behind a write: what was on its way when the connection broke has been done by then, or never will be. That
+// there is no node does not mean that it was not made: unless nothing was created or deleted in the lowest of its
+// parents that is there.
+func (s *Session) resolve(ctx context.Context, n Node, seen int64) (Created, error) {
+	for {
+		b := s.Batch()
+		passed := b.Delete("/__fence-"+rand.Text()+"__/none", -1) // no client makes that node or its parent
+		node := b.Exists(n.Path)
+		var above []*Future[Existence]
+		for dir := parentOf(n.Path); dir != ""; dir = parentOf(dir) {
+			above = append(above, b.Exists(dir))
+			if dir == "/" {
+				break
+			}
+		}
+		b.Send()
+		_, err := passed.Get(ctx)
+		if errors.Is(err, NoNode) {
+			_, err = node.Get(ctx)
+		}
+		if err == nil {
+			var untouched bool
+			if e, _ := node.Get(ctx); e.Exists {
+				return s.ownNode(ctx, n, seen)
+			}
+			if untouched, err = lowestIsUntouched(ctx, above, seen); err == nil && untouched {
+				return Created{}, errNotDone
+			}
+		}
+		switch {
+		case err == nil:
+			err = errors.New("there is no node, but its directory has been changed")
+		case s.canRepeat(ctx, err):
+			continue
+		}
+		if e, ok := errors.AsType[*Error](err); ok {
+			err = e.Err
+		}
+		err = fmt.Errorf("%w; then %w", ErrConnectionLost, err)
+		return Created{}, &Error{Op: opName(n.Mode.op()), Path: n.Path, Err: err, Outcome: Unknown}
 	}
-	if e, ok := errors.AsType[*Error](err); ok {
-		err = e.Err
+}
+
+// lowestIsUntouched reports whether the first directory that exists has had no child created or deleted after seen.
+func lowestIsUntouched(ctx context.Context, dirs []*Future[Existence], seen int64) (bool, error) {
+	for _, f := range dirs {
+		dir, err := f.Get(ctx)
+		if err != nil || dir.Exists {
+			return err == nil && dir.Stat.Pzxid <= seen, err
+		}
 	}
-	err = fmt.Errorf("%w; then %w", ErrConnectionLost, err)
-	return &Error{Op: opName(n.Mode.op()), Path: n.Path, Err: err, Outcome: Unknown}
+	return false, nil
 }
 
 // canRepeat reports whether a request failed because its connection broke, while the session goes on. A request that is
@@ -115,14 +157,46 @@ func (s *Session) seen(ctx context.Context) (int64, error) {
 // errNoChroot is the answer if the node is missing that all paths of the client begin with.
 var errNoChroot = fmt.Errorf("%w: the chroot of Config.Servers does not exist", NoNode)
 
-// createWithParents creates a node after those of its parents that are missing.
-func (s *Session) createWithParents(ctx context.Context, n Node, parents Parents) (Created, error) {
+// CreateChroot creates the node that all paths of the client begin with (see Config.Servers), and what is missing above
+// it, as persistent nodes with the given list of rights, OpenACL if nil. It is no error if they exist, or if there is
+// no chroot.
+func (s *Session) CreateChroot(ctx context.Context, acl []ACL) error {
+	if s.client.cfg.root == "" {
+		return nil
+	}
+	return s.createChroot(ctx, string(s.client.cfg.root), acl)
+}
+
+func (s *Session) createChroot(ctx context.Context, path string, acl []ACL) error {
+	create := func() error {
+		n := Node{Path: path, ACL: acl}
+		c := s.newCall(n.Mode.op(), "/")
+		c.req.create = n.request("")
+		err := s.do(ctx, c, createBody(n.Mode.op(), &c.req.create))
+		if err == nil {
+			c.free()
+		}
+		if errors.Is(err, NodeExists) {
+			return nil
+		}
+		return err
+	}
+	err := create()
+	if above := parentOf(path); errors.Is(err, NoNode) && above != "/" && above != "" {
+		if err = s.createChroot(ctx, above, acl); err == nil {
+			err = create()
+		}
+	}
+	return err
+}
+
+// createParents creates those of the node's parents that are missing.
+func (s *Session) createParents(ctx context.Context, n Node, parents Parents) error {
 	dir := Node{Path: parentOf(n.Path), Mode: parents.Mode, ACL: parents.ACL}
 	var missing []string
-	var refused error
 	for ; ; dir.Path = parentOf(dir.Path) {
 		if dir.Path == "/" || dir.Path == "" {
-			return Created{}, &Error{Op: opName(n.Mode.op()), Path: n.Path, Err: errNoChroot, Outcome: Refused}
+			return &Error{Op: opName(n.Mode.op()), Path: n.Path, Err: errNoChroot, Outcome: Refused}
 		}
 		_, err := s.CreateNode(ctx, dir)
 		if err == nil || errors.Is(err, NodeExists) {
@@ -135,11 +209,10 @@ func (s *Session) createWithParents(ctx context.Context, n Node, parents Parents
 			}
 			continue
 		}
-		if OutcomeOf(err) != Refused {
-			return Created{}, refuse(n.Mode.op(), n.Path, err)
+		if _, exists, _ := s.Exists(ctx, dir.Path); exists {
+			break // another client has made it meanwhile
 		}
-		refused = err // another client may have made it meanwhile: then the node can be created
-		break
+		return n.withoutParent(err)
 	}
 	b := s.Batch()
 	var made []*Future[Created]
@@ -147,23 +220,26 @@ func (s *Session) createWithParents(ctx context.Context, n Node, parents Parents
 		dir.Path = path
 		made = append(made, b.CreateNode(dir))
 	}
-	node := b.CreateNode(n)
 	b.Send()
-	created, err := node.Get(ctx)
-	if !errors.Is(err, NoNode) {
-		return created, err
-	}
 	for _, parent := range made {
 		_, err := parent.Get(ctx)
-		if OutcomeOf(err) == Refused && !errors.Is(err, NodeExists) && !errors.Is(err, NoNode) {
-			refused = cmp.Or(refused, err)
+		if err != nil && !errors.Is(err, NodeExists) && !errors.Is(err, NoNode) && !s.canRepeat(ctx, err) {
+			return n.withoutParent(err)
 		}
 	}
-	return Created{}, cmp.Or(refused, err)
+	return nil
 }
 
-// ownNode returns the node if the creation whose reply is lost has made it. Otherwise it returns NodeExists, NoNode if
-// it is gone again, or an error with outcome Unknown. Seen is a transaction from before the creation.
+// withoutParent returns the error of a creation whose parent could not be created.
+func (n *Node) withoutParent(err error) error {
+	if OutcomeOf(err) == Refused {
+		return err
+	}
+	return refuse(n.Mode.op(), n.Path, err)
+}
+
+// ownNode returns the node if the creation whose reply is lost has made it. Otherwise it returns NodeExists, or an
+// error with outcome Unknown, also if it is gone again. Seen is a transaction from before the creation.
 func (s *Session) ownNode(ctx context.Context, n Node, seen int64) (Created, error) {
 	data, stat, err := s.Get(ctx, n.Path)
 	for s.canRepeat(ctx, err) {
@@ -178,7 +254,7 @@ func (s *Session) ownNode(ctx context.Context, n Node, seen int64) (Created, err
 	}
 	switch {
 	case errors.Is(err, NoNode):
-		return Created{}, err
+		return fail(fmt.Errorf("%w; the node existed, and is gone", ErrConnectionLost), Unknown)
 	case err != nil:
 		return fail(fmt.Errorf("%w; the node exists, but cannot be read: %w", ErrConnectionLost, err), Unknown)
 	case stat.Czxid <= seen || stat.EphemeralOwner != owner:

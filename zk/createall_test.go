@@ -131,6 +131,41 @@ func TestCreateAllFindsOutWhatALostReplyHasDone(t *testing.T) {
 	}
 }
 
+// A consumer deletes the node between the creation whose reply is lost and the look for it.
+func TestCreateAllDoesNotCreateTwiceWhatAConsumerHasDeleted(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	srv, other := runWithSideDoor(t)
+	_, err := other.Create(ctx, "/jobs", nil, zk.Persistent)
+	must(t, err)
+	sess, err := other.Session(ctx)
+	must(t, err)
+	made, err := sess.WatchRecursive(ctx, "/jobs")
+	must(t, err)
+	created := 0
+	srv.Control(func(r zktest.Request) zktest.Fault {
+		if r.Op == zktest.OpCreate && r.Nth == 1 {
+			return zktest.DropReply
+		}
+		if r.Op == zktest.OpDelete { // behind it CreateAll looks
+			if e, err := made.Next(ctx); err != nil || e.Type != zk.EventCreated {
+				t.Errorf("got %v, %v, want that the node was created", e, err)
+			}
+			created++
+			if err := other.Delete(ctx, "/jobs/a", -1); err != nil {
+				t.Error(err)
+			}
+		}
+		return zktest.Pass
+	})
+	c := openClient(t, srv)
+	_, err = c.CreateAll(ctx, zk.Node{Path: "/jobs/a"}, zk.Parents{})
+	wantFailure(t, err, zk.ErrConnectionLost, zk.Unknown)
+	if _, exists, err := other.Exists(ctx, "/jobs/a"); exists || err != nil || created != 1 {
+		t.Errorf("got exists %t, %v, created %d times; want that it is not created again", exists, err, created)
+	}
+}
+
 // runWithSideDoor starts a server, and returns a client that reaches it around the link: control functions may use it.
 func runWithSideDoor(t *testing.T) (*zktest.Server, *zk.Client) {
 	t.Helper()

@@ -99,6 +99,23 @@ func OutcomeOf(err error) Outcome {
 	return Unknown
 }
 
+// temporary are the refusals that say nothing about the request itself: the server is overloaded, is cut off from the
+// others, waited for them for too long, or got the request over a connection that its session had given up.
+var temporary = []Code{ThrottledOp, OperationTimeout, SessionMoved, NotReadOnly}
+
+// Temporary reports whether err is a failure after which the same request may succeed under the same session: a lost
+// connection, or a refusal that passes. It says nothing about the outcome of a request whose connection was lost: see
+// OutcomeOf. It is false for the end of a session or of a context, and for a request that no server takes because of
+// its size.
+func Temporary(err error) bool {
+	for _, code := range temporary {
+		if errors.Is(err, code) {
+			return true
+		}
+	}
+	return errors.Is(err, ErrConnectionLost) && !errors.Is(err, errTooLarge)
+}
+
 // contextError returns an error that wraps both the error and the cause of ctx.
 func contextError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)

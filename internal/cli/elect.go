@@ -146,7 +146,8 @@ func (e *elector) connect(ctx context.Context) (*zk.Client, *elect.Candidate, er
 		return client, nil, err
 	}
 	cfg := elect.Config{
-		Layout: layouts[e.layout.Value], ACL: e.run.Connection.ACL(), Delay: time.Duration(e.delay),
+		Layout: layouts[e.layout.Value], ACL: e.run.Connection.ACL(), AnyACL: e.run.Connection.AnyACL,
+		Delay: time.Duration(e.delay),
 	}
 	candidate, err := elect.NewCandidate(client, e.run.Path, e.id, cfg)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -22,8 +23,8 @@ func (p *position) beside(to *Line) (*position, []name) {
 	for i := range names {
 		// The names are all of ours to choose: they are not sequential. As the server prints numbers, so that others
 		// can read them. A second node has the next number.
-		names[i].prefix += fmt.Sprintf("%010d", p.self.Seq+int32(i))
-		nodes[i].Path = names[i].path()
+		names[i].Prefix += fmt.Sprintf("%010d", p.self.Seq+int32(i))
+		nodes[i].Path = names[i].Path()
 	}
 	own.made(nodes)
 	next.self, _ = ParseContender(path.Base(next.nodes[0].path), to.Markers)
@@ -39,12 +40,12 @@ func (p *position) beside(to *Line) (*position, []name) {
 func (o *Own) Become(to *Line) (*Own, error) {
 	ctx, p := o.sess.Context(), o.positions[0]
 	next, names := p.beside(to)
-	ops := deletions(o.Paths())
+	ops := attempt.Deletions(o.Paths())
 	if p.mark != "" { // the new node has a mark of its own
 		next.mark, next.delay, next.started = join(path.Dir(p.mark), next.self.Name), p.delay, true
 		ops = append(ops, zk.CreateNodeOp(next.marked()), zk.DeleteOp(p.mark, -1))
 	}
-	for {
+	for lost := false; ; {
 		// The creations come first: if only the answer to an earlier attempt was lost, they are what is refused.
 		b := o.sess.Batch()
 		var all []zk.Op
@@ -63,9 +64,19 @@ func (o *Own) Become(to *Line) (*Own, error) {
 		case errors.Is(err, zk.NoNode):
 			return nil, ErrGone
 		default: // after a lost answer, the next attempt finds out
-			if err := AwaitRetry(ctx, o.sess, err); err != nil && zk.OutcomeOf(err) == zk.Refused {
-				return nil, err
+			lost = lost || zk.OutcomeOf(err) == zk.Unknown
+			if err := AwaitRetry(ctx, o.sess, err); err == nil || zk.OutcomeOf(err) != zk.Refused {
+				continue
 			}
+			if lost {
+				earlier := attempt.Creation{Sess: o.sess, Names: names}
+				earlier.Answer = func(context.Context) ([]zk.Created, error) { return nil, zk.ErrConnectionLost }
+				if _, missing := earlier.Resolve(ctx); missing == nil {
+					closeAll(o.takeWatches(true))
+					return next.own, nil
+				}
+			}
+			return nil, err
 		}
 	}
 }
@@ -79,10 +90,10 @@ func (o *Own) Beside(ctx context.Context, to *Line) (*Own, []Contender, error) {
 	for {
 		next, names := p.beside(to)
 		b := o.sess.Batch()
-		made := create(b, o.sess, nil, to.creations(names, zk.Ephemeral))
+		made, _ := attempt.NewCreation(b, o.sess, names, nil, to.creations(names, zk.Ephemeral))
 		listed := b.Children(to.Dir)
 		b.Send()
-		_, err := resolve(ctx, o.sess, names, made)
+		_, err := made.Resolve(ctx)
 		switch {
 		case err == nil:
 			contenders, err := p.contenders(ctx, listed)
@@ -92,14 +103,14 @@ func (o *Own) Beside(ctx context.Context, to *Line) (*Own, []Contender, error) {
 			}
 			return next.own, contenders, nil
 		case ctx.Err() != nil:
-			go cancelCreation(o.sess, names, made)
+			made.Cancel()
 			return nil, nil, context.Cause(ctx)
 		case errors.Is(err, zk.NoNode):
 			return nil, nil, ErrGone
-		case errors.Is(err, errLost):
+		case errors.Is(err, attempt.ErrLost):
 		default:
 			if err := AwaitRetry(ctx, o.sess, err); err != nil {
-				go cancelCreation(o.sess, names, made) // the search for it may be what was refused
+				made.Cancel() // the search for it may be what was refused
 				return nil, nil, err
 			}
 		}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 )
 
 // A Marker is what stands in a contender's name directly before its sequence number. It tells contenders from foreign
@@ -144,4 +146,11 @@ func kazoos(s Contender) bool { return s.Marker == KazooLock || s.Marker == Kazo
 func chosen(name string) string {
 	const length = len("_c_") + 36 + len("-")
 	return name[:min(length, len(name))]
+}
+
+// Ours reports whether Turnstile has chosen a contender's name: one that begins with _c_UUID-, with a UUID of ours.
+func Ours(name string) bool {
+	const digit = len("_c_") + 14
+	return len(name) > len("_c_")+36 && name[:3] == "_c_" && name[len("_c_")+36] == '-' &&
+		name[digit] == '0'+attempt.GUIDVersion
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -323,7 +324,7 @@ func (o *Own) releaseMarked() *Removal {
 		all = append(all, p.mark)
 	}
 	b := o.sess.Batch()
-	sent := b.Multi(deletions(all)...)
+	sent := b.Multi(attempt.Deletions(all)...)
 	b.Send()
 	return RemoveBy(func() error {
 		if _, err := sent.Get(context.Background()); err == nil || o.sess.Err() != nil {
@@ -334,13 +335,13 @@ func (o *Own) releaseMarked() *Removal {
 		for _, p := range o.positions {
 			left = append(left, p.releaseMarked())
 		}
-		return waitAll(left)
+		return attempt.WaitAll(left)
 	})
 }
 
 func (p *position) releaseMarked() *Removal {
 	sess, nodes := p.own.sess, paths(p.nodes)
-	ops := deletions(append(slices.Clone(nodes), p.mark))
+	ops := attempt.Deletions(append(slices.Clone(nodes), p.mark))
 	send := func() *zk.Future[[]zk.Result] {
 		b := sess.Batch()
 		defer b.Send()
@@ -357,7 +358,7 @@ func (p *position) releaseMarked() *Removal {
 			case failed != nil:
 				return p.removeApart(nodes, failed)
 			case zk.OutcomeOf(err) == zk.Refused:
-				_ = pause(context.Background(), sess)
+				_ = attempt.Pause(context.Background(), sess, 0)
 			}
 			sent = send()
 		}

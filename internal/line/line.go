@@ -11,11 +11,11 @@ package line
 import (
 	"context"
 	"errors"
-	"path"
 	"slices"
-	"strings"
 	"sync"
+	"sync/atomic"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -28,6 +28,8 @@ type Line struct {
 	Blocks  func(Contender) bool     // which of the contenders ahead must leave before we are first
 	Data    func() []byte            // what a new node carries
 	ACL     []zk.ACL                 // of the nodes and of the parents that are made for them; open if nil
+	AnyACL  bool                     // accepts directories that exist and grant more than ACL
+	Above   bool                     // Dir is only on the way to the nodes: see attempt.Dirs
 
 	// Change reports whether, when a contender ahead is gone, another may stand at its number or ahead of it. That can
 	// be so where contenders change their kind (Become, Beside). If Change is nil, none may.
@@ -55,18 +57,23 @@ type Line struct {
 	head    *position            // of ours, which was first when the line was last listed; nil if there is none
 	behind  map[string]*follower // by the name of the contender that they wait for
 
-	watcher watcher // of the ownerships in this line
+	watcher watcher     // of the ownerships in this line
+	joins   joins       // contenders of ours that are joining
+	checked atomic.Bool // the directory grants no more than ACL
 }
+
+// A name is that of a node of a contender.
+type name = attempt.Name
 
 // names are those of one contender's nodes.
 func (l *Line) names(guid string) []name {
-	first := name{dir: l.Dir, prefix: l.Prefix(guid), fixed: l.Fixed}
+	first := name{Dir: l.Dir, Prefix: l.Prefix(guid), Fixed: l.Fixed}
 	if l.Signed {
-		first.signature = guid
+		first.Signature = guid
 	}
 	names := []name{first}
 	if l.Second != nil {
-		names = append(names, name{dir: l.Dir, prefix: l.Second(guid)})
+		names = append(names, name{Dir: l.Dir, Prefix: l.Second(guid)})
 	}
 	return names
 }
@@ -84,7 +91,7 @@ func (l *Line) creations(names []name, mode zk.Mode) []zk.Node {
 	data := l.Data()
 	nodes := make([]zk.Node, len(names))
 	for i, n := range names {
-		nodes[i] = zk.Node{Path: n.path(), Data: data, Mode: mode, ACL: n.sign(l.ACL)}
+		nodes[i] = zk.Node{Path: n.Path(), Data: data, Mode: mode, ACL: n.Sign(l.ACL)}
 	}
 	return nodes
 }
@@ -131,56 +138,30 @@ func (l *Line) MakeDir(ctx context.Context, sess *zk.Session) error {
 	return l.makeParents(ctx, sess, l.Dir)
 }
 
-// makeParents makes dirs and what is missing above them, as containers, which servers remove when they are empty again,
-// unless they are to last. It works from the leaves upward, because the ancestors may be closed to us (CURATOR-715).
-// All that are wanted at a time leave in one write, so that many cost as many round trips as one.
+// makeParents makes dirs and what is missing above them.
 func (l *Line) makeParents(ctx context.Context, sess *zk.Session, dirs ...string) error {
-	mode := zk.Container
-	if l.Lasting {
-		mode = zk.Persistent
-	}
-	empty := []byte{} // not nil: kazoo's Semaphore fails on a path that has null for its data
-	for len(dirs) > 0 {
-		b := sess.Batch()
-		made := make([]*zk.Future[zk.Created], len(dirs))
-		for i, dir := range dirs {
-			made[i] = b.CreateNode(zk.Node{Path: dir, Data: empty, Mode: mode, ACL: l.ACL})
-		}
-		b.Send()
-		var missing, above []string
-		var refused error
-		next := mode
-		for i, dir := range dirs {
-			_, err := made[i].Get(ctx)
-			switch {
-			case err == nil || errors.Is(err, zk.NodeExists):
-				continue
-			case errors.Is(err, zk.NoNode) && path.Dir(dir) != dir:
-				above = append(above, path.Dir(dir))
-			case errors.Is(err, zk.Unimplemented) && mode == zk.Container:
-				next = zk.Persistent // a server before 3.5.3
-			case refused == nil || Transient(refused):
-				refused = err // of several, one that is not transient
-			}
-			missing = append(missing, dir)
-		}
-		if refused != nil {
-			if err := AwaitRetry(ctx, sess, refused); err != nil {
-				return err
-			}
-		}
-		slices.Sort(above)
-		if err := l.makeParents(ctx, sess, slices.Compact(above)...); err != nil {
-			return err
-		}
-		dirs, mode = missing, next
-	}
-	return nil
+	return l.dirs().Make(ctx, sess, dirs...)
 }
 
-// Reserved reports whether a path is the server's own, or that of a node of its own.
-func Reserved(path string) bool {
-	return path == "/" || path == "/zookeeper" || strings.HasPrefix(path, "/zookeeper/")
+func (l *Line) dirs() attempt.Dirs {
+	d := attempt.Dirs{ACL: l.ACL, AnyACL: l.AnyACL, Above: l.Above}
+	if l.Lasting {
+		d.Keep = attempt.Forever
+	}
+	return d
+}
+
+// checkACL returns an error if the line's directory, or one above it, grants more than its contenders' nodes. It looks
+// once, when a contender of ours stands there. From then on only those whom ACL allows to could replace the directory.
+func (l *Line) checkACL(ctx context.Context, sess *zk.Session) error {
+	if l.ACL == nil || l.AnyACL || l.checked.Load() {
+		return nil
+	}
+	err := l.dirs().Check(ctx, sess, l.Dir)
+	if err == nil {
+		l.checked.Store(true)
+	}
+	return err
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -190,11 +171,4 @@ func isClosed(c <-chan struct{}) bool {
 	default:
 		return false
 	}
-}
-
-func join(dir, name string) string {
-	if dir == "/" {
-		return "/" + name
-	}
-	return dir + "/" + name
 }

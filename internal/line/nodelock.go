@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -30,12 +31,12 @@ func (l *NodeLock) Take(ctx context.Context, sess *zk.Session, full func() error
 	for {
 		guid := NewGUID()
 		made := func(data []byte) bool { return l.Ours(data, guid) }
-		names := []name{{dir: l.Line.Dir, prefix: l.Path[len(join(l.Line.Dir, "")):], fixed: true, made: made}}
+		names := []name{{Dir: l.Line.Dir, Prefix: l.Path[len(join(l.Line.Dir, "")):], Fixed: true, Made: made}}
 		b := sess.Batch()
 		node := zk.Node{Path: l.Path, Data: l.Data(guid), Mode: zk.Ephemeral, ACL: l.Line.ACL}
-		answer := create(b, sess, nil, []zk.Node{node})
+		creation, _ := attempt.NewCreation(b, sess, names, nil, []zk.Node{node})
 		b.Send()
-		nodes, err := resolve(ctx, sess, names, answer)
+		nodes, err := creation.Resolve(ctx)
 		switch {
 		case err == nil:
 			own := &Own{sess: sess, watcher: &l.Line.watcher, shared: true}
@@ -43,22 +44,26 @@ func (l *NodeLock) Take(ctx context.Context, sess *zk.Session, full func() error
 			if nodes[0].Stat.EphemeralOwner != sess.ID() { // see Request.adopt
 				return nil, ErrGone
 			}
+			if err := l.Line.checkACL(ctx, sess); err != nil {
+				own.Release()
+				return nil, err
+			}
 			return own, nil
 		case ctx.Err() != nil || sess.Err() != nil:
-			go cancelCreation(sess, names, answer)
+			creation.Cancel()
 			return nil, err
-		case errors.Is(err, errLost):
+		case errors.Is(err, attempt.ErrLost):
 			continue
 		case errors.Is(err, zk.NoNode):
 			if tries++; tries > maxTries {
-				return nil, vanishes(l.Path, err)
+				return nil, attempt.Vanishes(l.Path, err)
 			}
 			err = l.Line.MakeDir(ctx, sess)
 		case errors.Is(err, zk.NodeExists):
 			err = l.awaitGone(ctx, sess, full)
 		default:
 			if err = AwaitRetry(ctx, sess, err); err != nil {
-				go cancelCreation(sess, names, answer) // the search for it may be what was refused
+				creation.Cancel() // the search for it may be what was refused
 			}
 		}
 		if err != nil {
@@ -91,48 +96,4 @@ func (l *NodeLock) awaitGone(ctx context.Context, sess *zk.Session, full func() 
 			return err
 		}
 	}
-}
-
-// releaseShared deletes our node, whose name other contenders use as well. It looks before each attempt, because the
-// answer to a removal may be lost, and the node may be the next contender's by then. After a lost answer it looks
-// behind a barrier: a removal that was on its way when the connection broke is not applied after that, unless a
-// partition holds it up as sweep tells. A removal that is held up may remove the next holder's node. So may one that
-// comes after another client has deleted the node by hand, between the look and the removal, and the next holder has
-// made it again.
-func (o *Own) releaseShared() *Removal {
-	return RemoveBy(func() error {
-		for lost := false; ; lost = true {
-			err := o.removeShared(lost)
-			switch {
-			case err == nil, o.sess.Err() != nil:
-				return nil //nolint:nilerr // an ephemeral node ends with its session
-			case errors.Is(err, zk.NoAuth), errors.Is(err, zk.BadArguments):
-				return err
-			case zk.OutcomeOf(err) == zk.Refused && !errors.Is(err, zk.BadVersion):
-				_ = pause(context.Background(), o.sess)
-			}
-		}
-	})
-}
-
-func (o *Own) removeShared(lost bool) error {
-	ctx, n := context.Background(), o.nodes[0]
-	b := o.sess.Batch()
-	passed := func(context.Context) error { return nil }
-	if lost {
-		passed = Barrier(b, n.path)
-	}
-	seen := b.Get(n.path)
-	b.Send()
-	if err := passed(ctx); err != nil {
-		return err
-	}
-	node, err := seen.Get(ctx)
-	if err == nil && node.Stat.Czxid == n.stat.Czxid {
-		err = o.sess.Delete(ctx, n.path, node.Stat.Version)
-	}
-	if errors.Is(err, zk.NoNode) {
-		return nil
-	}
-	return err
 }

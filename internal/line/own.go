@@ -8,11 +8,12 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
 // ErrGone says that another client deleted a node of ours: the session lives, but our turn in the line is lost.
-var ErrGone = errors.New("line: another client deleted our node")
+var ErrGone = attempt.ErrGone
 
 // An Own is a contender of ours: one or more nodes under one session, made in one transaction and removed in one. It
 // has a position in each line that it waits in. It ends with Release, or with its session.
@@ -290,12 +291,21 @@ func (o *Own) Release() *Removal {
 	closeAll(watches) // before the removal, or the server would send an event for our own deletion
 	switch {
 	case o.shared:
-		return o.releaseShared()
+		return attempt.RemoveMade(o.sess, o.nodes[0].path, o.nodes[0].stat.Czxid)
 	case len(o.positions) > 0 && o.positions[0].mark != "": // either all positions have one, or none
 		return o.releaseMarked()
 	default:
 		return Remove(o.sess, o.Paths()...)
 	}
+}
+
+// Abandon is Release for a contender whose holder has not released it: its marks stay.
+func (o *Own) Abandon() *Removal {
+	if len(o.positions) == 0 || o.positions[0].mark == "" {
+		return o.Release()
+	}
+	closeAll(o.takeWatches(true))
+	return Remove(o.sess, o.Paths()...)
 }
 
 func (o *Own) String() string { return fmt.Sprintf("%v", o.Paths()) }

@@ -136,10 +136,11 @@ func (o *Ownership) Gone(path string) {
 }
 
 // Lost ends the ownership because the session is uncertain. Its nodes may still be there. They are removed as soon as a
-// server can be reached, but not before the holder has had the cooldown to stop, or has released them.
+// server can be reached, but not before the holder has had the cooldown to stop, or has released them. Unless the
+// holder has, it may still be at work: so the marks stay, and the next one waits for the delay.
 func (o *Ownership) Lost(cause error, cooldown time.Duration) {
 	o.end(cause)
-	time.AfterFunc(cooldown, func() { o.Release(cause) })
+	time.AfterFunc(cooldown, func() { o.release(cause, (*Own).Abandon) })
 }
 
 // Exchange puts the ownership on the contender that swap returns, which releases the old one; the ownership goes on
@@ -185,14 +186,16 @@ func (o *Ownership) Stopped() error {
 
 // Release ends the ownership, for that cause unless it has ended before, and releases its nodes. Releasing twice is
 // releasing once.
-func (o *Ownership) Release(cause error) *Removal {
+func (o *Ownership) Release(cause error) *Removal { return o.release(cause, (*Own).Release) }
+
+func (o *Ownership) release(cause error, how func(*Own) *Removal) *Removal {
 	o.watcher.remove(o)
 	o.certain.End()
 	o.end(cause)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.removal == nil {
-		o.removal = o.own.Release()
+		o.removal = how(o.own)
 	}
 	return o.removal
 }

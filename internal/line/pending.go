@@ -6,6 +6,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -23,7 +24,7 @@ type pendingRelease struct {
 
 // release removes the nodes of o, and closes the watches on them.
 func (l *Line) release(o *Own, watches []*zk.Watch) *Removal {
-	d := &pendingRelease{own: o, watches: watches, removal: &Removal{done: make(chan struct{}), flush: l.Flush}}
+	d := &pendingRelease{own: o, watches: watches, removal: attempt.NewRemoval(l.Flush)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.head == o.positions[0] {
@@ -72,8 +73,8 @@ func (l *Line) merge(sess *zk.Session) *pendingRelease {
 func (d *pendingRelease) send() {
 	b := d.own.sess.Batch()
 	d.cancelWatches(b)
-	finish := sendRemoval(b, d.own.sess, d.own.Paths())
-	go func() { d.removal.end(finish()) }()
+	finish := attempt.SendRemoval(b, d.own.sess, d.own.Paths())
+	go func() { d.removal.End(finish()) }()
 }
 
 func (d *pendingRelease) cancelWatches(b *zk.Batch) {
@@ -85,9 +86,12 @@ func (d *pendingRelease) cancelWatches(b *zk.Batch) {
 // replace adds to b the transaction that removes the old nodes and creates those of next. It also adds the request that
 // finds out which contenders are ahead, if one is needed: a list, or the watch on the one that is most likely nearest.
 // If the transaction fails, or its answer is lost, the removal goes on by itself.
-func (d *pendingRelease) replace(b *zk.Batch, next *position, nodes []zk.Node) (answer, *zk.Future[zk.Children]) {
+func (d *pendingRelease) replace(
+	b *zk.Batch, next *position, names []name, nodes []zk.Node,
+) (*attempt.Creation, *zk.Future[zk.Children]) {
 	d.cancelWatches(b)
-	made, answered := transaction(b, d.own.sess, deletions(d.own.Paths()), nodes)
+	made, answered := attempt.NewCreation(b, d.own.sess, names, attempt.Deletions(d.own.Paths()), nodes)
+	answer := made.Answer
 	var listed *zk.Future[zk.Children]
 	old := d.own.positions[0]
 	switch last, ok := old.last(); {
@@ -98,25 +102,26 @@ func (d *pendingRelease) replace(b *zk.Batch, next *position, nodes []zk.Node) (
 	}
 	var once sync.Once
 	prefetched := next.prefetched
-	return func(ctx context.Context) ([]zk.Created, error) {
+	made.Answer = func(ctx context.Context) ([]zk.Created, error) {
 		if prefetched != nil { // its answer is right behind: wait for it, and wake once
 			select {
 			case <-prefetched.watch.Done():
 			case <-ctx.Done():
 			}
 		}
-		created, err := made(ctx)
+		created, err := answer(ctx)
 		if isClosed(answered) {
 			once.Do(func() {
 				if err != nil {
 					d.send()
 				} else {
-					d.removal.end(nil)
+					d.removal.End(nil)
 				}
 			})
 		}
 		return created, err
-	}, listed
+	}
+	return made, listed
 }
 
 // infer finds out without a list which contenders are ahead of p, which has replaced old in one transaction. It reports

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -104,15 +105,15 @@ func (r Retry) Acquire(ctx context.Context, client *zk.Client, try func(*zk.Sess
 		return own, own.Certify(ctx)
 	}
 	if r == (Retry{}) {
-		return Attempt(ctx, client, certified)
+		return attempt.Run(ctx, client, certified)
 	}
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	a := attempts{policy: r, giveUp: giveUp}
-	got, err := Attempt(ctx, client, func(sess *zk.Session) (*Own, error) {
+	got, err := attempt.Run(ctx, client, func(sess *zk.Session) (*Own, error) {
 		a.begin()
 		got, err := certified(sess)
-		if err != nil && ctx.Err() == nil && passing(sess, err) {
+		if err != nil && ctx.Err() == nil && attempt.Passing(sess, err) {
 			a.failed(ctx, err)
 		}
 		return got, err
@@ -187,8 +188,3 @@ var (
 	errTries = errors.New("line: tried often enough")
 	errTime  = errors.New("line: tried for long enough")
 )
-
-// passing reports whether err, of a try under sess, is what Attempt tries again.
-func passing(sess *zk.Session, err error) bool {
-	return sess.Context().Err() != nil || errors.Is(err, ErrGone) || Transient(err)
-}

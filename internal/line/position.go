@@ -47,23 +47,25 @@ func (p *position) identify() error {
 	return p.line.checkNumber(p.self.Seq)
 }
 
-// list returns the contenders in the line, ours among them, or ErrGone if ours is not. It uses the list that was asked
+// list returns the contenders in the line, ours among them, or ErrGone if ours is not. The caller does not change what
+// it returns. It uses the list that was asked
 // for already, unless that is nil or has failed.
 //
 // A list that has our nodes is good enough, even from a server that lags: all contenders ahead were created before us,
 // so a server that knows our nodes knows all of them. What it may not know yet is that some have left, and then we only
 // wait longer.
 func (p *position) list(ctx context.Context, listed *zk.Future[zk.Children]) ([]Contender, error) {
+	var contenders []Contender
 	var children zk.Children
-	var err error
+	err := errNotAsked
 	if listed != nil {
 		children, err = listed.Get(ctx)
 	}
-	if listed == nil || err != nil {
-		children.Names, err = retry(ctx, p.own.sess, func() ([]string, error) {
-			names, _, err := p.own.sess.Children(ctx, p.line.Dir)
-			return names, err
-		})
+	if err == nil {
+		p.line.joins.listed(children.Names)
+		contenders = Contenders(children.Names, p.line.Markers)
+	} else {
+		contenders, err = p.line.list(ctx, p.own.sess)
 	}
 	if errors.Is(err, zk.NoNode) {
 		return nil, ErrGone
@@ -71,7 +73,6 @@ func (p *position) list(ctx context.Context, listed *zk.Future[zk.Children]) ([]
 	if err != nil {
 		return nil, err
 	}
-	contenders := Contenders(children.Names, p.line.Markers)
 	ours := 0
 	for _, c := range contenders {
 		if p.owns(c) {
@@ -83,6 +84,9 @@ func (p *position) list(ctx context.Context, listed *zk.Future[zk.Children]) ([]
 	}
 	return contenders, nil
 }
+
+// errNotAsked stands for the answer to a list that was not asked for.
+var errNotAsked = errors.New("not asked")
 
 // see works out from the line's contenders which are ahead of us.
 func (p *position) see(contenders []Contender) {
@@ -263,7 +267,7 @@ func (o *Own) Contenders(ctx context.Context) ([]Contender, error) {
 func (p *position) contenders(ctx context.Context, listed *zk.Future[zk.Children]) ([]Contender, error) {
 	list, err := p.list(ctx, listed)
 	second := func(c Contender) bool { return p.owns(c) && c.Name != p.self.Name }
-	return slices.DeleteFunc(list, second), err
+	return slices.DeleteFunc(slices.Clone(list), second), err
 }
 
 // Others reports whether a contender other than ours stands in the first line, ahead or behind, that sort selects.

@@ -5,9 +5,9 @@ package line
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -27,17 +27,29 @@ type Request struct {
 	checks   []zk.Op         // with which the transaction begins: it is refused with ErrGone unless they pass
 	releases *pendingRelease // whose nodes are deleted by the same transaction; nil if there is none
 	names    []name
-	answer   answer
+	creation *attempt.Creation
 	listed   []*zk.Future[zk.Children] // of the lines, asked for right behind the creation; nil where there is none
 	tries    int
-	resent   bool  // what was asked right behind the first creation was answered before the nodes were made
-	made     bool  // the nodes are there
-	refused  error // why the nodes that are there are not to be used
-	final    error // why there are none and will be none
+	joining  bool          // it counts among the line's joins
+	room     chan struct{} // to be given back; nil if it has none
+	resent   bool          // what was asked right behind the first creation was answered before the nodes were made
+	made     bool          // the nodes are there
+	refused  error         // why the nodes that are there are not to be used
+	final    error         // why there are none and will be none
 }
 
 // Ask asks for a contender at the end of the line, and does not wait for the answer.
 func (l *Line) Ask(sess *zk.Session) *Request { return ask(sess, l) }
+
+// AskInTurn is Ask for callers of which many may come at the same time. It waits while too many are on their way.
+func (l *Line) AskInTurn(ctx context.Context, sess *zk.Session) (*Request, error) {
+	if err := l.room(ctx, sess); err != nil {
+		return nil, err
+	}
+	r := ask(sess, l)
+	r.room = l.joins.rooms
+	return r, nil
+}
 
 // Enter asks for a contender at the end of each line, all or none, and waits for it. Of two contenders that share
 // lines, one is ahead of the other in all of them, so that they never wait for each other.
@@ -83,6 +95,11 @@ func (r *Request) Own(ctx context.Context) (*Own, error) {
 			p.see(contenders)
 		}
 	}
+	for _, l := range r.lines {
+		if err == nil {
+			err = l.checkACL(ctx, r.own.sess)
+		}
+	}
 	switch {
 	case err == nil:
 		r.own.lead()
@@ -113,8 +130,9 @@ func (r *Request) Cancel() {
 	case r.made:
 		r.own.Release()
 	default:
+		r.joined()
 		r.cancelPrefetch()
-		go cancelCreation(r.own.sess, r.names, r.answer)
+		r.creation.Cancel()
 	}
 	r.final = ErrGone
 }
@@ -135,14 +153,15 @@ func (r *Request) send() {
 		r.names = append(r.names, names...)
 		nodes = append(nodes, l.creations(names, l.mode())...)
 	}
+	list := r.join()
 	b := sess.Batch()
 	r.listed = make([]*zk.Future[zk.Children], len(r.lines))
 	if r.releases != nil {
-		r.answer, r.listed[0] = r.releases.replace(b, r.own.positions[0], nodes)
+		r.creation, r.listed[0] = r.releases.replace(b, r.own.positions[0], r.names, nodes)
 	} else {
-		r.answer = create(b, sess, r.checks, nodes)
+		r.creation, _ = attempt.NewCreation(b, sess, r.names, r.checks, nodes)
 		for i, l := range r.lines {
-			if i == 0 || r.own.positions != nil { // permits all come to one path
+			if list && (i == 0 || r.own.positions != nil) { // permits all come to one path
 				r.listed[i] = b.Children(l.Dir)
 			}
 		}
@@ -150,63 +169,42 @@ func (r *Request) send() {
 	b.Send()
 }
 
-// create adds to b the creation of the nodes, all or none, behind the checks.
-func create(b *zk.Batch, sess *zk.Session, checks []zk.Op, nodes []zk.Node) answer {
-	if len(checks) == 0 && len(nodes) == 1 {
-		one := b.CreateNode(nodes[0])
-		return func(ctx context.Context) ([]zk.Created, error) {
-			node, err := one.Get(ctx)
-			return []zk.Created{node}, err
-		}
+// join counts the contender among those that are joining, and reports whether a list may be asked for with it.
+func (r *Request) join() bool {
+	if r.joining {
+		return true // it is sent again
 	}
-	made, _ := transaction(b, sess, checks, nodes)
-	return made
+	r.joining = true
+	return r.lines[0].joins.join()
 }
 
-// transaction adds to b the creation of the nodes in a transaction that begins with other operations. Answered is
-// closed when it has its answer, or there is none to come.
-func transaction(
-	b *zk.Batch, sess *zk.Session, before []zk.Op, nodes []zk.Node,
-) (made answer, answered <-chan struct{}) {
-	ops := slices.Clone(before)
-	for _, n := range nodes {
-		ops = append(ops, zk.CreateNodeOp(n))
+// joined says that the contender is there, or will not be.
+func (r *Request) joined() {
+	if r.joining {
+		r.joining = false
+		r.lines[0].joins.joined()
 	}
-	all := b.Multi(ops...)
-	return func(ctx context.Context) ([]zk.Created, error) {
-		results, err := all.Get(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if len(results) != len(ops) {
-			return nil, fmt.Errorf("line: %d results for a transaction of %d operations", len(results), len(ops))
-		}
-		made := make([]zk.Created, len(nodes))
-		for i, r := range results[len(before):] {
-			made[i] = zk.Created{Path: r.Path, Stat: r.Stat}
-			if r.Stat.Czxid == 0 { // servers before 3.8.4 tell a node's path alone; the rest that we need is known
-				made[i].Stat.Czxid, made[i].Stat.EphemeralOwner = r.Zxid, sess.ID()
-			}
-		}
-		return made, nil
-	}, all.Done()
+	if r.room != nil {
+		<-r.room
+		r.room = nil
+	}
 }
 
 // make waits for the answer to the last creation, and sends another one if needed.
 func (r *Request) make(ctx context.Context) error {
 	sess := r.own.sess
-	nodes, err := resolve(ctx, sess, r.names, r.answer)
+	nodes, err := r.creation.Resolve(ctx)
 	failed, _ := errors.AsType[*zk.MultiError](err)
 	switch {
 	case err == nil:
-		if _, lost := r.answer(ctx); lost != nil { // and so is what was asked behind it
+		if _, lost := r.creation.Answer(ctx); lost != nil { // and so is what was asked behind it
 			r.releases = nil
 			r.cancelPrefetch()
 		}
 		return r.adopt(nodes)
 	case ctx.Err() != nil || sess.Err() != nil || errors.Is(err, ErrGone):
 		return err
-	case errors.Is(err, errLost):
+	case errors.Is(err, attempt.ErrLost):
 	case r.releases != nil:
 		// It was refused, most likely because another client has deleted the old node. The release goes on by itself,
 		// and the new node is made the ordinary way.
@@ -214,7 +212,7 @@ func (r *Request) make(ctx context.Context) error {
 		return ErrGone
 	case errors.Is(err, zk.NoNode):
 		if r.tries++; r.tries > maxTries*len(r.names) {
-			return vanishes(r.lines[0].Dir, err)
+			return attempt.Vanishes(r.lines[0].Dir, err)
 		}
 		if err := r.lines[0].makeParents(ctx, sess, r.dirs()...); err != nil {
 			return err
@@ -230,11 +228,6 @@ func (r *Request) make(ctx context.Context) error {
 	return nil
 }
 
-// vanishes says that another client deletes the parents of a path again and again.
-func vanishes(path string, err error) error {
-	return fmt.Errorf("line: the parents of %s vanish as often as they are made: %w", path, err)
-}
-
 // dirs are the paths of the lines, each once. They make their parents alike.
 func (r *Request) dirs() []string {
 	dirs := make([]string, len(r.lines))
@@ -248,6 +241,7 @@ func (r *Request) dirs() []string {
 // adopt makes the nodes ours.
 func (r *Request) adopt(nodes []zk.Created) error {
 	r.made = true
+	r.joined()
 	r.own.made(nodes)
 	for _, n := range nodes {
 		// A node that a server finds for us is ours only if it belongs to the live session. One of an older session is

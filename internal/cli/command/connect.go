@@ -26,6 +26,7 @@ import (
 // Connection is how a command reaches its server: the flags that most commands share.
 type Connection struct {
 	Servers string // of --connect; empty for the user's own server
+	AnyACL  bool   // of --acl-any
 
 	sessionTimeout   Duration
 	connectTimeout   Duration
@@ -60,6 +61,12 @@ func (c *Connection) ACLFlag(flags *pflag.FlagSet) {
 	c.acl.text = aclOpen
 	flags.Var(&c.acl, "acl", "access to new nodes: open, creator (clients with our credentials), "+
 		"or a list such as sasl:ann:cdrwa,world:anyone:r")
+}
+
+// ACLFlags adds the flags for commands of recipes, which refuse nodes that exist and grant more than --acl.
+func (c *Connection) ACLFlags(flags *pflag.FlagSet) {
+	c.ACLFlag(flags)
+	flags.BoolVar(&c.AnyACL, "acl-any", false, "accept nodes at PATH and above it that exist and grant more than --acl")
 }
 
 // ACL is the access list of nodes that are created; nil is open to all.

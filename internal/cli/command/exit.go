@@ -84,6 +84,9 @@ func Failed(err error) error {
 		return &Error{Code: ExitNoAccess, Err: err, Hint: hint}
 	case errors.Is(err, zk.NoAuth):
 		return &Error{Code: ExitNoAccess, Err: err, Hint: "the path's ACL requires other credentials: see --auth"}
+	case errors.Is(err, lock.ErrWider):
+		hint := "turnstile acl set narrows the node's list; --acl-any accepts it"
+		return &Error{Code: ExitNoAccess, Err: err, Hint: hint}
 	case errors.Is(err, lock.ErrWrap): // which says what to delete, and when
 		hint := "turnstile who shows its contenders; zkCli.sh delete removes it once it is empty"
 		return &Error{Code: ExitSoftware, Err: err, Hint: hint}

@@ -62,7 +62,7 @@ func (r *Runner) Flags(cmd *cobra.Command, onLost ...supervise.OnLost) {
 	flags.BoolVarP(&r.App.Quiet, "quiet", "q", false, "print only usage errors and server errors")
 	flags.BoolVarP(&r.App.Verbose, "verbose", "v", false, "log what happens to standard error")
 	r.Connection.Flags(flags)
-	r.Connection.ACLFlag(flags)
+	r.Connection.ACLFlags(flags)
 	cmd.MarkFlagsMutuallyExclusive("quiet", "verbose")
 }
 

@@ -36,7 +36,8 @@ func simple(app *command.App, cmd *cobra.Command, state string, creates bool,
 ) *cobra.Command {
 	a := newAccess(app)
 	a.run(cmd, barrierPath, "a JSON object", func(ctx context.Context, client *zk.Client) error {
-		b, err := barrier.NewBarrier(client, a.Path, barrier.Config{ACL: a.Connection.ACL()})
+		cfg := barrier.Config{ACL: a.Connection.ACL(), AnyACL: a.Connection.AnyACL}
+		b, err := barrier.NewBarrier(client, a.Path, cfg)
 		if err != nil {
 			return err
 		}
@@ -49,7 +50,7 @@ func simple(app *command.App, cmd *cobra.Command, state string, creates bool,
 		return nil
 	})
 	if creates {
-		a.Connection.ACLFlag(cmd.Flags())
+		a.Connection.ACLFlags(cmd.Flags())
 	}
 	return cmd
 }
@@ -102,7 +103,8 @@ The command's environment has TURNSTILE_PATH.` +
 			if parties == 0 {
 				return place{}, misuse("--parties is missing: how many are to enter together")
 			}
-			d, err := barrier.NewDouble(client, s.Path, parties, barrier.Config{ACL: s.Connection.ACL()})
+			cfg := barrier.Config{ACL: s.Connection.ACL(), AnyACL: s.Connection.AnyACL}
+			d, err := barrier.NewDouble(client, s.Path, parties, cfg)
 			if err != nil {
 				return place{}, misuse("%w", err)
 			}

@@ -5,6 +5,7 @@ package recipecmd
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -51,7 +52,24 @@ func newCounterAccess(app *command.App) *counterAccess { return &counterAccess{a
 // open returns the counter.
 func (a *counterAccess) open(client *zk.Client) (*counter.Counter, error) {
 	layout := map[string]counter.Layout{"long": counter.Long, "int": counter.Int, "text": counter.Text}[a.layout.Value]
-	return counter.New(client, a.Path, counter.Config{Layout: layout, ACL: a.Connection.ACL()})
+	cfg := counter.Config{Layout: layout, ACL: a.Connection.ACL(), AnyACL: a.Connection.AnyACL}
+	return counter.New(client, a.Path, cfg)
+}
+
+// closeWithin is how long a command waits until its receipts are removed. Other processes remove what stays.
+const closeWithin = time.Second
+
+// change calls f with the counter, and then removes the receipts of f's writes.
+func (a *counterAccess) change(ctx context.Context, client *zk.Client, f func(*counter.Counter) error) error {
+	c, err := a.open(client)
+	if err != nil {
+		return err
+	}
+	err = f(c)
+	ctx, cancel := context.WithTimeout(ctx, closeWithin)
+	defer cancel()
+	_ = c.Close(ctx)
+	return err
 }
 
 // explain returns what an error of the counter means for the user.
@@ -130,28 +148,26 @@ server, or it is unknown whether the change was made; 77 access denied.`,
 			return err
 		},
 	}, counterPath, "a JSON object", func(ctx context.Context, client *zk.Client) error {
-		c, err := a.open(client)
-		if err != nil {
-			return err
-		}
 		if !named {
 			n = by
 		}
-		if !limited() {
-			value, err := c.Add(ctx, n)
+		return a.change(ctx, client, func(c *counter.Counter) error {
+			if !limited() {
+				value, err := c.Add(ctx, n)
+				return a.result(ctx, value, err)
+			}
+			value, added, err := c.AddUpTo(ctx, n, limit)
+			if err == nil && !added {
+				return differs("nothing was added", "%s is %d: with %d it would be past %d", a.Path, value, n, limit)
+			}
 			return a.result(ctx, value, err)
-		}
-		value, added, err := c.AddUpTo(ctx, n, limit)
-		if err == nil && !added {
-			return differs("nothing was added", "%s is %d: with %d it would be past %d", a.Path, value, n, limit)
-		}
-		return a.result(ctx, value, err)
+		})
 	})
 	a.layoutFlag(cmd)
 	flags := cmd.Flags()
 	flags.Int64Var(&by, "by", 1, "the `number` to add, in place of N")
 	flags.Int64Var(&limit, "up-to", 0, "add nothing if the value would be past this `number`")
-	a.Connection.ACLFlag(flags)
+	a.Connection.ACLFlags(flags)
 	return cmd
 }
 
@@ -180,22 +196,20 @@ unknown whether the change was made; 77 access denied.`,
 			return err
 		},
 	}, counterPath, "a JSON object", func(ctx context.Context, client *zk.Client) error {
-		c, err := a.open(client)
-		if err != nil {
-			return err
-		}
-		if !conditional() {
-			return a.result(ctx, n, c.Set(ctx, n))
-		}
-		set, err := c.CompareAndSet(ctx, old, n)
-		if err == nil && !set {
-			return differs("nothing was changed", "%s is not %d", a.Path, old)
-		}
-		return a.result(ctx, n, err)
+		return a.change(ctx, client, func(c *counter.Counter) error {
+			if !conditional() {
+				return a.result(ctx, n, c.Set(ctx, n))
+			}
+			set, err := c.CompareAndSet(ctx, old, n)
+			if err == nil && !set {
+				return differs("nothing was changed", "%s is not %d", a.Path, old)
+			}
+			return a.result(ctx, n, err)
+		})
 	})
 	a.layoutFlag(cmd)
 	flags := cmd.Flags()
 	flags.Int64Var(&old, "if", 0, "set it only if it is this `number`")
-	a.Connection.ACLFlag(flags)
+	a.Connection.ACLFlags(flags)
 	return cmd
 }

@@ -35,7 +35,8 @@ func (a *access) baseFlag(cmd *cobra.Command) {
 
 // registry returns the registry at --base.
 func (a *access) registry(client *zk.Client) (*discovery.Registry, error) {
-	r, err := discovery.NewRegistry(client, a.Path, discovery.Config{ACL: a.Connection.ACL()})
+	cfg := discovery.Config{ACL: a.Connection.ACL(), AnyACL: a.Connection.AnyACL}
+	r, err := discovery.NewRegistry(client, a.Path, cfg)
 	if err != nil {
 		return nil, misuse("--base: %w", err)
 	}

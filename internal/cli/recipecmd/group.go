@@ -73,7 +73,7 @@ func (a *access) openGroup(client *zk.Client, layout *command.Choice) (*member.G
 		"member": member.GroupMember, "party": member.Party, "shallow": member.ShallowParty,
 	}
 	return member.NewGroup(client, a.Path, member.GroupConfig{
-		Layout: layouts[layout.Value], ACL: a.Connection.ACL(),
+		Layout: layouts[layout.Value], ACL: a.Connection.ACL(), AnyACL: a.Connection.AnyACL,
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-a3166700/turnstile/counter"
 	"github.com/seed-a3166700/turnstile/internal/cli/command"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -52,28 +53,26 @@ whether numbers were claimed; 77 access denied.`,
 		case block < 1:
 			return misuse("--block must be at least 1")
 		}
-		c, err := a.open(client)
-		if err != nil {
-			return err
-		}
-		for left := count; left > 0; {
-			n := min(left, block)
-			last, err := c.Add(ctx, n)
-			if err != nil {
-				return explain(ctx, err)
+		return a.change(ctx, client, func(c *counter.Counter) error {
+			for left := count; left > 0; {
+				n := min(left, block)
+				last, err := c.Add(ctx, n)
+				if err != nil {
+					return explain(ctx, err)
+				}
+				if err := a.printIDs(ctx, last-n+1, last); err != nil {
+					return err
+				}
+				left -= n
 			}
-			if err := a.printIDs(ctx, last-n+1, last); err != nil {
-				return err
-			}
-			left -= n
-		}
-		return nil
+			return nil
+		})
 	})
 	a.layoutFlag(cmd)
 	flags := cmd.Flags()
 	flags.Int64VarP(&count, "count", "n", 1, "how many numbers")
 	flags.Int64Var(&block, "block", 1000, "how many numbers to claim with one write")
-	a.Connection.ACLFlag(flags)
+	a.Connection.ACLFlags(flags)
 	return cmd
 }
 

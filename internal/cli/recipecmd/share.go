@@ -161,7 +161,7 @@ func (s *sharer) connect(ctx context.Context, items []string) error {
 	defer client.Close() // if it fails, the session ends by itself
 	s.run.WarnOfGrace(sess.Timeout())
 	p, err := member.NewPartitioner(client, s.run.Path, s.id, items, member.PartitionerConfig{
-		Settle: time.Duration(s.settle), ACL: s.run.Connection.ACL(),
+		Settle: time.Duration(s.settle), ACL: s.run.Connection.ACL(), AnyACL: s.run.Connection.AnyACL,
 	})
 	if err != nil {
 		return misuse("%w", err)

@@ -64,7 +64,7 @@ func (s *stay) run(cmd *cobra.Command, parse func(*cobra.Command, []string) erro
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return command.Failed(s.stay(cmd.Context(), enter)) }
 	s.Flags(cmd, "without a command, one JSON object at the beginning")
-	s.Connection.ACLFlag(cmd.Flags())
+	s.Connection.ACLFlags(cmd.Flags())
 	return cmd
 }
 

@@ -1,4 +1,4 @@
-package receipt_test
+package attempt_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/receipt"
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
@@ -26,7 +26,7 @@ type world struct {
 	*zktest.Server
 	t      *testing.T
 	client *zk.Client
-	pool   *receipt.Pool
+	pool   *attempt.Pool
 	made   []string // the receipts that the pool says it has created
 }
 
@@ -38,7 +38,7 @@ func inWorld(t *testing.T, mode zk.Mode, test func(t *testing.T, w *world)) {
 		w := &world{Server: zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute)), t: t}
 		w.client = w.Client(t, timeout)
 		next := 0
-		w.pool = &receipt.Pool{
+		w.pool = &attempt.Pool{
 			Node: func() zk.Node {
 				next++
 				return zk.Node{Path: fmt.Sprintf("%s/%d", dir, next), Mode: mode}
@@ -69,7 +69,7 @@ type sent struct {
 
 // send sends n transactions one behind the other. The first ones are done, and the receipt does not learn of it: their
 // replies are lost. The others are still on their way.
-func (w *world) send(r *receipt.Receipt, n, done int) *sent {
+func (w *world) send(r *attempt.Receipt, n, done int) *sent {
 	w.t.Helper()
 	s := new(sent)
 	for i := range n {
@@ -85,7 +85,7 @@ func (w *world) send(r *receipt.Receipt, n, done int) *sent {
 }
 
 // wantDone checks that Resolve finds as many transactions done as were, and that no other can be done afterwards.
-func (w *world) wantDone(r *receipt.Receipt, s *sent, want int) {
+func (w *world) wantDone(r *attempt.Receipt, s *sent, want int) {
 	w.t.Helper()
 	ctx := w.t.Context()
 	var told int64
@@ -196,7 +196,7 @@ func TestReceiptThatAnotherClientDeletesIsGone(t *testing.T) {
 		s := w.send(r, 2, 1)
 		must(t, w.session().Delete(ctx, r.Path, -1))
 		_, err = r.Resolve(ctx, w.client.Session, s.stamps, func(int64) {})
-		if !errors.Is(err, receipt.ErrGone) {
+		if !errors.Is(err, attempt.ErrGone) {
 			t.Errorf("got %v, want ErrGone", err)
 		}
 	})

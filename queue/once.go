@@ -86,12 +86,12 @@ func (o *once) put(ctx context.Context) (id string, added bool, err error) {
 		case !errors.Is(failed, zk.NodeExists) && !errors.Is(failed, zk.BadVersion):
 			return "", false, failed.failed
 		}
-		theirs, err := o.read(ctx)
+		theirs, there, err := o.read(ctx)
 		switch {
-		case errors.Is(err, zk.NoNode):
-			mark = fresh
 		case err != nil:
 			return "", false, err
+		case !there:
+			mark = fresh
 		case theirs.id == ours || o.counts(theirs):
 			return theirs.id, theirs.id == ours, nil
 		default:
@@ -110,16 +110,11 @@ func (e rememberedError) Error() string { return "queue: there was a put of this
 // remembered returns a rememberedError if the key counts. It is called where a put would wait for room, which this
 // one then does not need.
 func (o *once) remembered(ctx context.Context) error {
-	k, err := o.read(ctx)
-	switch {
-	case errors.Is(err, zk.NoNode):
-		return nil
-	case err != nil:
-		return err
-	case o.counts(k):
+	k, there, err := o.read(ctx)
+	if err == nil && there && o.counts(k) {
 		return rememberedError{k.id}
 	}
-	return nil
+	return err
 }
 
 // key is a key's node: which item was put under it, and until when that counts, by the servers' clock.
@@ -148,34 +143,27 @@ func (p *producer) parseKey(d *zk.Data) key {
 // counts reports whether a key still counts.
 func (p *producer) counts(k key) bool { return k.until > p.clock.now() }
 
-// read returns what the key's node says.
-func (o *once) read(ctx context.Context) (key, error) {
-	for {
-		sess, err := o.session(ctx)
-		if err != nil {
-			return key{}, err
-		}
+// read returns what the key's node says, and whether it is there.
+func (o *once) read(ctx context.Context) (k key, there bool, err error) {
+	err = o.do(ctx, func(sess *zk.Session) error {
 		d, err := latest(ctx, sess, o.path)
-		if err == nil || !o.again(ctx, sess, err) {
-			return o.parseKey(&d), err
+		k, there = o.parseKey(&d), err == nil
+		if errors.Is(err, zk.NoNode) {
+			return nil
 		}
-	}
+		return err
+	})
+	return k, there, err
 }
 
 func (o *once) makeDir(ctx context.Context) error {
-	for {
-		sess, err := o.session(ctx)
-		if err != nil {
-			return err
-		}
-		_, err = sess.CreateNode(ctx, o.layout.node(o.dir, nil, zk.Persistent))
-		switch {
-		case err == nil, errors.Is(err, zk.NodeExists):
+	return o.do(ctx, func(sess *zk.Session) error {
+		_, err := sess.CreateNode(ctx, o.layout.node(o.dir, nil, zk.Persistent))
+		if errors.Is(err, zk.NodeExists) {
 			return nil
-		case !o.missing(err) && !o.again(ctx, sess, err):
-			return err
 		}
-	}
+		return err
+	})
 }
 
 // sweep removes old keys now and then.

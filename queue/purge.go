@@ -7,6 +7,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -69,6 +70,9 @@ func (p purger) ready(ctx context.Context) (int, error) {
 		case p.ctx.Err() != nil:
 			err = ErrClosed
 		case ctx.Err() == nil && q.dispatcher.passes(err):
+			if co != nil && zk.Temporary(err) {
+				_ = attempt.Again(ctx, co.sess, err) // what is asked next tells what it would
+			}
 			err = p.awaitFree(ctx, co) // then once more
 		}
 	}
@@ -99,7 +103,7 @@ func (p purger) awaitFree(ctx context.Context, co *consumer) error {
 	if co.sess.Err() == nil {
 		return co.removeNode().Wait(ctx)
 	}
-	return p.retryRead(ctx, func(sess *zk.Session) error {
+	return p.do(ctx, func(sess *zk.Session) error {
 		for {
 			_, there, w, err := sess.ExistsW(ctx, co.node)
 			if err != nil {
@@ -118,7 +122,7 @@ func (p purger) awaitFree(ctx context.Context, co *consumer) error {
 
 // ends returns where each ready list ends: the place behind its last item.
 func (p purger) ends(ctx context.Context) (ends []place, err error) {
-	err = p.retryRead(ctx, func(sess *zk.Session) error {
+	err = p.do(ctx, func(sess *zk.Session) error {
 		ends = nil
 		// A server that lags behind may not know yet of items that were put.
 		if err := sess.Sync(ctx, p.layout.root); err != nil {
@@ -260,7 +264,7 @@ func (p purger) waiting(ctx context.Context) (int, error) {
 func (p purger) delayed(ctx context.Context) (int, error) {
 	n := 0
 	var names []string
-	err := p.retryRead(ctx, func(sess *zk.Session) (err error) {
+	err := p.do(ctx, func(sess *zk.Session) (err error) {
 		// A server that lags behind may not know yet of items that were put.
 		if err := sess.Sync(ctx, p.layout.root); err != nil {
 			return err
@@ -312,7 +316,7 @@ var errHeads = errors.New("queue: there are groups")
 // list removes all items of a list. If heads is set and the queue has ever had a group, it returns errHeads instead.
 func (p purger) list(ctx context.Context, c *segment.List, heads bool) (int, error) {
 	n := 0
-	err := p.retryRead(ctx, func(sess *zk.Session) error {
+	err := p.do(ctx, func(sess *zk.Session) error {
 		list, err := c.Segments(ctx, sess)
 		if err != nil {
 			return err

@@ -87,7 +87,7 @@ func (p *producer) removeFound(ctx context.Context, x located) (there bool, err 
 		own := append([]zk.Op{zk.DeleteOp(x.path, x.version)}, claim...)
 		var txn *segment.Txn
 		var next succession
-		err := p.retryRead(ctx, func(sess *zk.Session) (err error) {
+		err := p.do(ctx, func(sess *zk.Session) (err error) {
 			next = succession{}
 			if x.Group != "" && (x.State == Ready || x.State == Delayed) {
 				if next, err = p.succeed(ctx, sess, x.Group); err != nil {
@@ -103,12 +103,12 @@ func (p *producer) removeFound(ctx context.Context, x located) (there bool, err 
 		if err != nil {
 			return false, err
 		}
-		err = p.apply(ctx, txn.Ops()...)
+		_, err = p.apply(ctx, txn.Ops()...)
 		failed, refused := errors.AsType[*zk.MultiError](err)
 		switch {
 		case err == nil:
 			if x.State == Dead {
-				(&deadLetters{p.reader, p.sweeper}).tidy()
+				(&deadLetters{p.reader, p.sweeper, p}).tidy()
 			}
 			return true, nil
 		case !refused:
@@ -133,7 +133,7 @@ func (p *producer) unclaimed(ctx context.Context, x located) (check []zk.Op, mov
 	ready := p.layout.readyList(x.at.priority)
 	var cursor segment.Cursor
 	var version int32
-	if err := p.retryRead(ctx, func(sess *zk.Session) error {
+	if err := p.do(ctx, func(sess *zk.Session) error {
 		if err := sess.Sync(ctx, ready.Dir); err != nil { // a server that lags would show the same again and again
 			return err
 		}

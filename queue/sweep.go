@@ -73,13 +73,16 @@ func (p *producer) removeReceipts(ctx context.Context) {
 	for i, r := range idle {
 		paths[i] = r.Path
 	}
-	for _, gone := range attempt.Each(sess, paths, func(b *zk.Batch, path string) *zk.Future[struct{}] {
-		return b.Delete(path, -1)
-	}) {
-		if _, err := gone.Get(ctx); err != nil && !errors.Is(err, zk.NoNode) {
-			return
+	_ = attempt.Do(ctx, sess, func() error {
+		for _, gone := range attempt.Each(sess, paths, func(b *zk.Batch, path string) *zk.Future[struct{}] {
+			return b.Delete(path, -1)
+		}) {
+			if _, err := gone.Get(ctx); err != nil && !errors.Is(err, zk.NoNode) {
+				return err
+			}
 		}
-	}
+		return nil
+	})
 }
 
 // sweeper removes what is old or empty, in the background: only space depends on it.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -77,11 +78,13 @@ func (w *world) run(c call) {
 	}
 }
 
+func allCalls() []call { return slices.Concat(calls, queueCalls) }
+
 // each runs test for every call.
 func each(t *testing.T, test func(t *testing.T, c call)) {
 	t.Helper()
 	t.Parallel()
-	for _, c := range calls {
+	for _, c := range allCalls() {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			test(t, c)
@@ -265,11 +268,11 @@ func TestChrootThatIsMissingTwoLevelsDeepIsMade(t *testing.T) {
 func TestEveryMethodHasARow(t *testing.T) {
 	t.Parallel()
 	have := map[string]bool{}
-	for _, c := range calls {
+	for _, c := range allCalls() {
 		name, _, _ := strings.Cut(c.name, " ")
 		have[name] = true
 	}
-	for _, typ := range recipes {
+	for _, typ := range slices.Concat(recipes, queueTypes) {
 		for i := range typ.NumMethod() {
 			m := typ.Method(i)
 			if m.Type.NumIn() < 2 || m.Type.In(1) != reflect.TypeFor[context.Context]() {

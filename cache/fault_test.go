@@ -527,7 +527,7 @@ func TestCacheOutlivesARefusal(t *testing.T) {
 		t.Errorf("got %v from Sync, want NoAuth", err)
 	}
 	if _, ok := tree.Get("/acl/a"); !ok || tree.Synced().Current {
-		t.Errorf("got a copy that has the node: %t, and is current: %t; want what was known, as such", ok, tree.Synced().Current)
+		t.Errorf("got a copy that has the node: %t, of status %+v; want what was known, as such", ok, tree.Synced())
 	}
 	setACL(zk.OpenACL())
 	for tree.Sync(t.Context()) != nil {

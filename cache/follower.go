@@ -78,8 +78,8 @@ func (f *follower) WaitSynced(ctx context.Context) error {
 
 // Err returns nil while the cache follows its nodes. While a server refuses it says why: the cache may not read its
 // root, or a reply is larger than zk.Config.MaxFrame. Then the contents stay as they were, and the cache tries again
-// every few seconds. Err returns ErrClosed after Close, the client's error if the client was closed, and an ErrServer on
-// a server that has no persistent watches: then the cache has ended.
+// every few seconds. Err returns ErrClosed after Close, the client's error if the client was closed, and an ErrServer
+// on a server that has no persistent watches: then the cache has ended.
 func (f *follower) Err() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

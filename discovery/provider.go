@@ -14,8 +14,8 @@ import (
 )
 
 // Provider picks instances of one service. It has a copy of them in memory, so a pick costs no request. While ZooKeeper
-// cannot be reached, or refuses, it uses the instances that it knows, and tries again; Use.Behind says how old they are.
-// It may be used by any number of goroutines.
+// cannot be reached, or refuses, it uses the instances that it knows, and tries again; Use.Behind says how old they
+// are. It may be used by any number of goroutines.
 type Provider struct {
 	registry *Registry
 	cfg      ProviderConfig

@@ -447,7 +447,8 @@ func TestProviderOutlivesARefusal(t *testing.T) {
 		}
 		closed := []zk.ACL{{Perms: zk.PermAdmin, ID: zk.ID{Scheme: "world", ID: "anyone"}}}
 		setACL(closed)
-		p, err := registry(t, srv.Client(t, time.Minute), discovery.Config{}).Provider("web", discovery.ProviderConfig{})
+		follower := registry(t, srv.Client(t, time.Minute), discovery.Config{})
+		p, err := follower.Provider("web", discovery.ProviderConfig{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -134,17 +134,23 @@ func (q *Queue) PurgeDead(ctx context.Context, ids ...string) (int, error) {
 // append. It reports whether this call has moved the letter.
 func (l *deadLetters) takeOut(ctx context.Context, x *storedItem, to *segment.Record) (bool, error) {
 	for {
-		p := l.layout.store.NewTxn(zk.DeleteOp(x.path, x.version))
-		if to != nil {
-			if err := l.do(ctx, func(sess *zk.Session) error {
-				c, err := l.place(ctx, sess, p, to)
-				if err == nil {
-					p.Append(c, to.Encode())
+		var p *segment.Txn
+		if err := l.do(ctx, func(sess *zk.Session) error {
+			p = l.layout.store.NewTxn(zk.DeleteOp(x.path, x.version))
+			if to == nil {
+				forget, err := l.forget(ctx, sess, x.rec.Key, x.rec.ID.String())
+				for _, op := range forget {
+					p.Guard(op)
 				}
 				return err
-			}); err != nil {
-				return false, err
 			}
+			c, err := l.place(ctx, sess, p, to)
+			if err == nil {
+				p.Append(c, to.Encode())
+			}
+			return err
+		}); err != nil {
+			return false, err
 		}
 		results, err := l.producer.apply(ctx, p.Ops()...)
 		failed, refused := errors.AsType[*zk.MultiError](err)
@@ -154,7 +160,7 @@ func (l *deadLetters) takeOut(ctx context.Context, x *storedItem, to *segment.Re
 			return true, nil
 		case refused && failed.Index == 0 && (errors.Is(failed, zk.NoNode) || errors.Is(failed, zk.BadVersion)):
 			return false, nil // another client was quicker
-		case p.Stale(err), refused && failed.Index > 0 && groupChanged(failed, p):
+		case p.Stale(err), refused && failed.Index > 0 && (groupChanged(failed, p) || to == nil):
 		default:
 			return false, err
 		}

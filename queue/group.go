@@ -197,7 +197,7 @@ func (r reader) eachWaiting(ctx context.Context, f func(located) bool) error {
 	return r.eachGroup(ctx, func(g *segment.List) error {
 		return r.eachStored(ctx, g, func(x *storedItem) bool {
 			return x.corruptRecord() ||
-				f(located{Peeked: x.peeked(Waiting, x.rec.Priority), path: x.path, version: x.version})
+				f(located{Peeked: x.peeked(Waiting, x.rec.Priority), path: x.path, key: x.rec.Key, version: x.version})
 		})
 	})
 }

@@ -32,6 +32,7 @@ func (q *Queue) Items(ctx context.Context, state State) iter.Seq2[Peeked, error]
 type located struct {
 	Peeked
 	path    string
+	key     string
 	version int32
 	at      place // of a ready or claimed one
 }
@@ -53,7 +54,7 @@ func (r reader) each(ctx context.Context, state State, f func(located) bool) err
 	case Dead:
 		dead := r.layout.deadLetters()
 		return r.eachStored(ctx, dead, func(x *storedItem) bool {
-			return f(located{Peeked: x.peeked(Dead, x.rec.Priority), path: x.path, version: x.version})
+			return f(located{Peeked: x.peeked(Dead, x.rec.Priority), path: x.path, key: x.rec.Key, version: x.version})
 		})
 	}
 	return fmt.Errorf("%w: no state %d", zk.BadArguments, state)
@@ -243,7 +244,7 @@ func (r reader) eachOf(ctx context.Context, at place, items []int, f func(locate
 	dir := r.layout.readyList(at.priority).Segment(at.segment)
 	return r.readStored(ctx, dir, items, func(x *storedItem) bool {
 		return x.corruptRecord() || f(located{
-			Peeked: x.peeked(Ready, at.priority), path: x.path, version: x.version,
+			Peeked: x.peeked(Ready, at.priority), path: x.path, key: x.rec.Key, version: x.version,
 			at: place{at.priority, at.segment, x.seq},
 		})
 	})
@@ -269,7 +270,7 @@ func (r reader) eachDelayed(ctx context.Context, f func(located) bool) error {
 	for _, b := range buckets {
 		if err := r.eachStored(ctx, r.layout.bucket(b), func(x *storedItem) bool {
 			return x.corruptRecord() ||
-				f(located{Peeked: x.peeked(Delayed, x.rec.Priority), path: x.path, version: x.version})
+				f(located{Peeked: x.peeked(Delayed, x.rec.Priority), path: x.path, key: x.rec.Key, version: x.version})
 		}); err != nil {
 			return err
 		}

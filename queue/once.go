@@ -21,8 +21,9 @@ const sweepEvery = 64
 
 // PutOnce adds an item unless one was added under the same key before, and returns the id of the one that is in, or
 // was, and whether this call has added it. The key counts for Config.KeepKeys after the put, also after the item was
-// consumed, and across restarts of the producer. Later puts of new keys remove keys that no longer count. A full
-// queue neither refuses nor delays a call whose item is in, or was. Otherwise it is like Put.
+// consumed, and across restarts of the producer, but not after the item was removed by Remove, Purge or PurgeDead.
+// Later puts of new keys remove keys that no longer count. A full queue neither refuses nor delays a call whose item is
+// in, or was. Otherwise it is like Put.
 //
 // The key is a node, which the transaction that adds the item creates: there is no moment at which only one of the
 // two exists.
@@ -36,8 +37,10 @@ func (q *Queue) PutOnce(
 		return "", false, q.failed("put", err)
 	}
 	sum := sha256.Sum256([]byte(key))
-	dir := q.layout.path(dirKeys, hex.EncodeToString(sum[:1]))
-	path := dir + "/" + hex.EncodeToString(sum[1:17])
+	part := hex.EncodeToString(sum[:1])
+	p.rec.Key = part + "/" + hex.EncodeToString(sum[1:17])
+	p.data = p.rec.Encode()
+	dir, path := q.layout.path(dirKeys, part), q.layout.path(dirKeys, p.rec.Key)
 	o := &once{producer: &q.producer, dir: dir, path: path, encodedItem: p, ops: ops}
 	id, added, err = o.put(ctx)
 	if err != nil {
@@ -133,11 +136,35 @@ func keyData(id string, keep time.Duration) []byte {
 // parseKey reads a key's node. If it does not say how long it counts, it counts as long as ours.
 func (p *producer) parseKey(d *zk.Data) key {
 	id, text, _ := strings.Cut(string(d.Data), " ")
+	if text == forgotten {
+		return key{id: id, version: d.Stat.Version}
+	}
 	keep, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || keep < 0 || keep > math.MaxInt64-d.Stat.Mtime {
 		keep = p.cfg.KeepKeys.Milliseconds()
 	}
 	return key{id: id, until: d.Stat.Mtime + keep, version: d.Stat.Version}
+}
+
+// forgotten stands for how long a key counts whose item was removed.
+const forgotten = "0"
+
+// forget returns the operation with which the key of an item no longer counts, if there is one: the transaction that
+// removes the item does it, too. The server refuses it if another item has been put under the key since. The node
+// stays for a sweep: one that was deleted and made again would have a version that others have seen.
+func (b *base) forget(ctx context.Context, sess *zk.Session, key, id string) ([]zk.Op, error) {
+	if key == "" {
+		return nil, nil
+	}
+	path := b.layout.path(dirKeys, key)
+	d, err := latest(ctx, sess, path)
+	if errors.Is(err, zk.NoNode) {
+		return nil, nil
+	}
+	if of, _, _ := strings.Cut(string(d.Data), " "); err != nil || of != id {
+		return nil, err
+	}
+	return []zk.Op{zk.SetOp(path, []byte(id+" "+forgotten), d.Stat.Version)}, nil
 }
 
 // counts reports whether a key still counts.

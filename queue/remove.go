@@ -84,10 +84,15 @@ func (p *producer) removeFound(ctx context.Context, x located) (there bool, err 
 				return false, err
 			}
 		}
-		own := append([]zk.Op{zk.DeleteOp(x.path, x.version)}, claim...)
+		var own []zk.Op
 		var txn *segment.Txn
 		var next succession
 		err := p.do(ctx, func(sess *zk.Session) (err error) {
+			forget, err := p.forget(ctx, sess, x.key, x.ID)
+			if err != nil {
+				return err
+			}
+			own = slices.Concat([]zk.Op{zk.DeleteOp(x.path, x.version)}, claim, forget)
 			next = succession{}
 			if x.Group != "" && (x.State == Ready || x.State == Delayed) {
 				if next, err = p.succeed(ctx, sess, x.Group); err != nil {
@@ -119,7 +124,7 @@ func (p *producer) removeFound(ctx context.Context, x located) (there bool, err 
 		case failed.Index == 0:
 			return false, nil // or it is finished, or removed
 		default:
-			// A consumer was quicker to claim it, or another item: the next look tells.
+			// A consumer was quicker to claim it, or another item, or its key has changed: the next look tells.
 		}
 	}
 }

@@ -10,7 +10,8 @@ import (
 )
 
 func newCurator(client *zk.Client, path string, cfg Config, n naming) (consumer, error) {
-	d, err := newBase(client, path, attempt.Beside(path, "receipts"), cfg, kind{naming: n, format: framed, lockable: true})
+	k := kind{naming: n, format: framed, lockable: true}
+	d, err := newBase(client, path, attempt.Beside(path, "receipts"), cfg, k)
 	return consumer{d}, err
 }
 

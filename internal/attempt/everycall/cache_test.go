@@ -30,20 +30,28 @@ type anyCache interface {
 
 func cacheCalls() (calls []call) {
 	for name, open := range map[string]func(*zk.Client, string) (anyCache, error){
-		"Tree":     func(c *zk.Client, path string) (anyCache, error) { return cache.NewTree(c, path, cache.Config{}) },
-		"Children": func(c *zk.Client, path string) (anyCache, error) { return cache.NewChildren(c, path, cache.Config{}) },
-		"Node":     func(c *zk.Client, path string) (anyCache, error) { return cache.NewNode(c, path, cache.Config{}) },
+		"Tree": func(c *zk.Client, path string) (anyCache, error) {
+			return cache.NewTree(c, path, cache.Config{})
+		},
+		"Children": func(c *zk.Client, path string) (anyCache, error) {
+			return cache.NewChildren(c, path, cache.Config{})
+		},
+		"Node": func(c *zk.Client, path string) (anyCache, error) {
+			return cache.NewNode(c, path, cache.Config{})
+		},
 	} {
 		add := func(method string, f func(context.Context, anyCache) error) {
-			calls = append(calls, call{name: "cache." + name + "." + method, do: func(ctx context.Context, a args) error {
+			do := func(ctx context.Context, a args) error {
 				c, err := open(a.client, a.path)
 				if err != nil {
 					return err
 				}
 				defer c.Close()
 				return f(ctx, c)
-			}, allows: []string{
-				"root", "the server's", "helper below", "below a helper", "helper beside", "below one beside", "rights of 2 MB",
+			}
+			calls = append(calls, call{name: "cache." + name + "." + method, do: do, allows: []string{
+				"root", "the server's", "helper below", "below a helper", "helper beside", "below one beside",
+				"rights of 2 MB",
 			}})
 		}
 		add("WaitSynced", func(ctx context.Context, c anyCache) error { return c.WaitSynced(ctx) })
@@ -80,7 +88,9 @@ var discoveryTypes = []reflect.Type{
 	reflect.TypeFor[*discovery.Provider](),
 }
 
-func onRegistry(f func(ctx context.Context, r *discovery.Registry, data []byte) error) func(context.Context, args) error {
+func onRegistry(
+	f func(ctx context.Context, r *discovery.Registry, data []byte) error,
+) func(context.Context, args) error {
 	return func(ctx context.Context, a args) error {
 		r, err := discovery.NewRegistry(a.client, a.path, discovery.Config{ACL: a.acl})
 		if err != nil {
@@ -128,10 +138,12 @@ var discoveryCalls = atRoot([]call{
 			return g.Unregister(ctx)
 		},
 	)},
-	{name: "discovery.Registry.Services", do: onRegistry(func(ctx context.Context, r *discovery.Registry, _ []byte) error {
-		_, err := r.Services(ctx)
-		return err
-	})},
+	{name: "discovery.Registry.Services", do: onRegistry(
+		func(ctx context.Context, r *discovery.Registry, _ []byte) error {
+			_, err := r.Services(ctx)
+			return err
+		},
+	)},
 	{name: "discovery.Registry.Instances", do: onRegistered(
 		func(ctx context.Context, r *discovery.Registry, _ *discovery.Registration, _ []byte) error {
 			all, err := r.Instances(ctx, "web")

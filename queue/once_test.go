@@ -284,6 +284,7 @@ func TestKeyThatHasHadItsTimeIsPutAnewOnce(t *testing.T) {
 
 // An item that was removed does not block its key.
 func TestKeyOfARemovedItemIsForgotten(t *testing.T) {
+	t.Parallel()
 	message := func(m queue.Message) queue.Message {
 		m.Body = []byte("x")
 		return m

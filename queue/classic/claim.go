@@ -102,8 +102,8 @@ func (it *Item) unlock(ctx context.Context) error {
 		err := attempt.Do(ctx, it.sess, func() error {
 			return it.base.receipts.do(ctx, it.sess, nil, zk.DeleteOp(it.lockPath(), -1))
 		})
-		if errors.Is(err, zk.NoNode) || it.sess.Err() != nil { // the lock ends with its session
-			return nil
+		if errors.Is(err, zk.NoNode) || it.sess.Err() != nil {
+			return nil //nolint:nilerr // the lock ends with its session
 		}
 		return err
 	}).Wait(ctx)

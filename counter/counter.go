@@ -9,8 +9,8 @@
 // A write whose reply is lost may have been done, and may still be done later. The originals repeat it and count twice,
 // or give up. Here each write goes into one transaction with the change of a receipt, a node of this process's own
 // below the one that it writes to, in PATH/__receipts__. It tells afterwards whether the write was done. Nothing is
-// repeated before that is known, across connections and sessions. To delete a counter is to delete its node and what is below.
-// Close removes the receipts of this process; otherwise others do, an hour after its last write.
+// repeated before that is known, across connections and sessions. To delete a counter is to delete its node and what is
+// below. Close removes the receipts of this process; otherwise others do, an hour after its last write.
 //
 // A client that may write to the node, and not create nodes below it, does without receipts. A write whose reply is
 // lost is then ErrUnresolved.

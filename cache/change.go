@@ -48,14 +48,18 @@ type Change struct {
 // most the memory of the version that it was last told of. Changes that the cache learned of together come in the order
 // of All, deleted nodes included.
 //
-// It ends with an error: ctx's cause, ErrClosed after Close, or why the cache has ended.
+// It ends with an error: ctx's cause, ErrClosed after Close, or why the cache has ended. If a server refuses before the
+// first synchronization it yields that, too; a caller that continues its loop waits for the server to relent. Later
+// refusals it does not yield: see Err and Synced.
 func (f *follower) Changes(ctx context.Context) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		last := &View{root: f.root}
 		for view, err := range f.Views(ctx) {
 			if err != nil {
-				yield(Change{}, err)
-				return
+				if !yield(Change{}, err) {
+					return
+				}
+				continue
 			}
 			for c := range last.until(view) {
 				if !yield(c, nil) {
@@ -72,18 +76,27 @@ func (f *follower) Changes(ctx context.Context) iter.Seq2[Change, error] {
 func (f *follower) Views(ctx context.Context) iter.Seq2[*View, error] {
 	return func(yield func(*View, error) bool) {
 		var last *View
+		var told error
 		for {
 			if ctx.Err() != nil { // also if there always is a later version
 				yield(nil, context.Cause(ctx))
 				return
 			}
-			view, err := f.next(ctx, last)
-			if !yield(view, err) || err != nil {
+			view, err := f.next(ctx, last, told)
+			if !yield(view, err) || err != nil && (ctx.Err() != nil || f.isOver()) {
 				return
 			}
-			last = view
+			if told = err; err == nil {
+				last = view
+			}
 		}
 	}
+}
+
+func (f *follower) isOver() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err != nil
 }
 
 // until yields the changes from v to a later version.

@@ -6,11 +6,17 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// ErrClosed is what Err, Sync, Changes and Views return after Close, and WaitSynced if the cache was never synced.
-var ErrClosed = errors.New("cache: closed")
+// Errors of caches. They are found with errors.Is.
+var (
+	// ErrClosed is what Err, Sync, Changes and Views return after Close, and WaitSynced if the cache was never synced.
+	ErrClosed = errors.New("cache: closed")
+	// ErrServer ends a cache: it is connected to a server that has no persistent watches.
+	ErrServer = errors.New("cache: caches need ZooKeeper 3.6 or later")
+)
 
 // Config says what a cache keeps. The zero Config keeps everything.
 type Config struct {
@@ -30,14 +36,8 @@ type Config struct {
 const everything = 1 << 30
 
 func (cfg Config) check(client *zk.Client, path string) error {
-	switch {
-	case client == nil:
-		return errors.New("cache: client is nil; open one with zk.Open")
-	case cfg.MaxDepth < 0:
+	if cfg.MaxDepth < 0 {
 		return fmt.Errorf("cache: MaxDepth must not be negative: %d; zero is no limit", cfg.MaxDepth)
 	}
-	if err := zk.ValidatePath(path); err != nil {
-		return fmt.Errorf("cache: %w", err)
-	}
-	return nil
+	return attempt.ReadArgs("cache", client, path)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -17,8 +18,6 @@ const (
 	patience = 50 * time.Millisecond
 	// maxDirty bounds how many changed nodes are remembered, or the number of nodes in the cache if that is larger.
 	maxDirty = 1 << 16
-	// pause is the time between attempts while a server refuses.
-	pause = 100 * time.Millisecond
 )
 
 // errAgain ends a pass because everything has to be read again.
@@ -26,8 +25,6 @@ var errAgain = errors.New("cache: events may have been missed")
 
 // dirt says what events have told of a node since it was last read.
 type dirt struct {
-	read    bool // it has to be read
-	list    bool // its children have to be listed
 	gone    bool // the last event was its deletion
 	deleted bool // one of the events was
 }
@@ -40,45 +37,27 @@ type engine struct {
 	tree *builder
 
 	sess    *zk.Session
-	source  source
+	w       *zk.Watch       // one persistent watch for the whole tree
 	dirty   map[string]dirt // by relative path
 	denied  map[string]bool // the nodes that may not be read, by relative path
 	allowed []string        // those that may be read again; what is below them has to be read
 	again   bool            // everything has to be read
 	ready   bool            // the copy differs from the version, or is newer
-	from    int64           // the transaction from which on everything was read
 	since   time.Time       // of the first event that is not published; zero if there is none
-	waiting []chan struct{} // calls of Sync that the next version satisfies
+	waiting []chan error    // calls of Sync that the next version satisfies
 	changed <-chan struct{} // the session's state
 
 	load sizes
 }
 
-// source tells of events and reads nodes: by one watch, or by watches on each node.
-type source interface {
-	// poll reports the events that have arrived to the engine.
-	poll(e *engine)
-	// arm makes the engine's wake channel receive when there are events.
-	arm(e *engine)
-	// request sends tasks.
-	request(e *engine, tasks []task) *request
-	// watched reports whether the source tells of new nodes below a node that was not listed.
-	watched() bool
-	// keep tells that a result is in the copy.
-	keep(e *engine, t task, r *result)
-	// forget tells that a node is not in the copy any longer.
-	forget(rel string)
-	// missing tells that there is no root.
-	missing(ctx context.Context, e *engine) error
-	close()
-}
-
-// run follows the tree under one session after another, until ctx ends or there is no point in going on.
+// run follows the tree under one session after another, until ctx ends or there is no point in going on. If a server
+// refuses for good it keeps what is known and tries again later: a permission may come back.
 func (f *follower) run(ctx context.Context) {
 	e := &engine{
 		follower: f, tree: newBuilder(), dirty: make(map[string]dirt), denied: make(map[string]bool), load: newSizes(),
 	}
-	for {
+	for tries := 0; ; tries++ {
+		before := f.View()
 		sess, err := f.client.Session(ctx)
 		if err == nil {
 			err = e.under(ctx, sess)
@@ -90,56 +69,53 @@ func (f *follower) run(ctx context.Context) {
 		case sess == nil:
 			f.finish(err)
 			return
-		case sess.Context().Err() != nil: // Session returns an error if there is no next one
-			f.setBehind()
-		case transient(err):
-			f.setBehind()
-			if !errors.Is(err, zk.ErrConnectionLost) {
-				sleep(ctx, pause)
-			}
-		default:
-			f.finish(fmt.Errorf("cache: follow %s: %w", f.root, err))
+		case errors.Is(err, ErrServer):
+			f.finish(err)
 			return
+		case f.View() != before:
+			tries = 0
 		}
+		f.setBehind()
+		if sess.Err() != nil || errors.Is(err, zk.ErrConnectionLost) && zk.Temporary(err) {
+			continue // Session returns an error if there is no next one
+		}
+		if !zk.Temporary(err) {
+			e.refused(fmt.Errorf("cache: follow %s: %w", f.root, err))
+		}
+		_ = attempt.Pause(ctx, sess, tries) // the next round sees why it was cut short
 	}
 }
 
-// transient reports whether an error says nothing about the request itself.
-func transient(err error) bool {
-	for _, code := range []zk.Code{zk.SessionMoved, zk.ThrottledOp, zk.OperationTimeout, zk.NotReadOnly} {
-		if errors.Is(err, code) {
-			return true
-		}
+// refused tells those who wait that a server refuses. It goes on.
+func (e *engine) refused(err error) {
+	e.follower.refuse(err)
+	for _, done := range e.waiting {
+		done <- err
 	}
-	return errors.Is(err, zk.ErrConnectionLost)
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	e.waiting = e.waiting[:0]
 }
 
 // under follows the tree under one session until it ends or something fails.
 func (e *engine) under(ctx context.Context, sess *zk.Session) (err error) {
 	e.sess = sess
-	if e.View().zxid > 0 { // this session's server may lag behind the one that answered before
+	if e.wasSynced() { // this session's server may lag behind the one that answered before
 		if err := sess.Sync(ctx, e.root); err != nil {
 			return err
 		}
 	}
-	if e.source, err = e.open(ctx); err != nil {
+	watch := sess.WatchRecursive
+	if e.depth == 0 {
+		watch = sess.Watch
+	}
+	if e.w, err = watch(ctx, e.root); errors.Is(err, zk.Unimplemented) {
+		return fmt.Errorf("%w: follow %s: %w", ErrServer, e.root, err)
+	}
+	if err != nil {
 		return err
 	}
-	defer func() { e.source.close() }()
+	defer func() { e.w.Close() }()
 	e.again = true
 	_, e.changed = sess.State()
-	if e.tree.removed = nil; !e.source.watched() {
-		e.tree.removed = e.source.forget
-	}
 	for {
 		if err := e.step(ctx); err != nil {
 			return err
@@ -147,34 +123,37 @@ func (e *engine) under(ctx context.Context, sess *zk.Session) (err error) {
 	}
 }
 
-// open sets the watch.
-func (e *engine) open(ctx context.Context) (source, error) {
-	watch := e.sess.WatchRecursive
-	if e.depth == 0 {
-		watch = e.sess.Watch
+// poll takes the events that have arrived.
+func (e *engine) poll() {
+	for {
+		event, ok := e.w.Poll()
+		if !ok {
+			return
+		}
+		switch event.Type {
+		case zk.EventResynced:
+			e.missed()
+		case zk.EventCreated, zk.EventDataChanged:
+			e.mark(event.Path, false)
+		case zk.EventDeleted:
+			e.mark(event.Path, true)
+		case zk.EventChildrenChanged: // each child has its own event
+		}
 	}
-	w, err := watch(ctx, e.root)
-	if errors.Is(err, zk.Unimplemented) {
-		return newOneShot(), nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &persistent{w: w}, nil
 }
 
 // step waits for something to do, reads what has to be read, and publishes the result.
 func (e *engine) step(ctx context.Context) error {
 	e.collect(ctx)
-	e.source.poll(e)
+	e.poll()
 	e.reconnected() // last: once the events after a reconnect are known, so is the reconnect
 	switch {
 	case e.again:
 		e.setBehind()
-		e.again, e.allowed, e.from = false, nil, e.sess.LastZxid()
+		e.again, e.allowed = false, nil
 		clear(e.dirty)
 		clear(e.denied)
-		if err := e.pass(ctx, true, []string{""}, nil); err != nil {
+		if err := e.pass(ctx, true, []string{""}); err != nil {
 			e.again = true
 			return unlessAgain(err)
 		}
@@ -208,8 +187,7 @@ func unlessAgain(err error) error {
 func (e *engine) reconnected() {
 	select {
 	case <-e.changed:
-		e.setBehind()
-		e.again = e.again || !e.source.watched() // a persistent watch tells by itself, once it is restored
+		e.setBehind() // the watch tells by itself what to read, once it is restored
 	default:
 	}
 	_, e.changed = e.sess.State()
@@ -223,7 +201,7 @@ func (e *engine) collect(ctx context.Context) {
 	for {
 		select {
 		case done := <-e.syncs:
-			e.accept(done)
+			e.waiting = append(e.waiting, done)
 		case <-ctx.Done():
 			return
 		default:
@@ -232,20 +210,13 @@ func (e *engine) collect(ctx context.Context) {
 	}
 }
 
-func (e *engine) accept(done chan struct{}) {
-	e.waiting = append(e.waiting, done)
-	if !e.source.watched() {
-		e.again = true
-	}
-}
-
 // wait waits for the next event.
 func (e *engine) wait(ctx context.Context) error {
-	e.source.arm(e)
+	e.w.AfterFunc(e.notify)
 	select {
 	case <-e.wake:
 	case done := <-e.syncs:
-		e.accept(done)
+		e.waiting = append(e.waiting, done)
 	case <-e.changed:
 	case <-e.sess.Context().Done():
 		return e.sess.Err()
@@ -257,7 +228,7 @@ func (e *engine) wait(ctx context.Context) error {
 
 // round reads the nodes that events have told of.
 func (e *engine) round(ctx context.Context) error {
-	var gets, lists []string
+	var gets []string
 	for rel, d := range e.dirty {
 		switch {
 		case d.gone:
@@ -267,26 +238,21 @@ func (e *engine) round(ctx context.Context) error {
 		case d.deleted: // and created again: what was below it is gone, also if no event has told of that
 			e.tree.removeBelow(rel)
 		}
-		if d.read {
-			gets = append(gets, rel)
-		}
-		if d.list {
-			lists = append(lists, rel)
-		}
+		gets = append(gets, rel)
 	}
 	clear(e.dirty)
-	if err := e.pass(ctx, false, gets, lists); err != nil || len(e.allowed) == 0 {
+	if err := e.pass(ctx, false, gets); err != nil || len(e.allowed) == 0 {
 		return err
 	}
 	allowed := e.allowed
 	e.allowed = nil
-	return e.pass(ctx, true, allowed, nil) // the events of what is below them came when it was not in the copy
+	return e.pass(ctx, true, allowed) // the events of what is below them came when it was not in the copy
 }
 
 // settled publishes the copy if it is exact, or if that takes too long.
 func (e *engine) settled(ctx context.Context) error {
 	zxid := e.sess.LastZxid()
-	e.source.poll(e)
+	e.poll()
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -302,16 +268,13 @@ func (e *engine) settled(ctx context.Context) error {
 		}
 		return nil
 	}
-	switch {
-	case !e.source.watched():
-		exact, zxid = false, e.from // its events may be noticed later than the replies behind them
-	case !exact:
+	if !exact {
 		zxid = e.View().zxid
 	}
 	e.since, e.ready = time.Time{}, false
 	e.publish(e.changed, !e.suspended(), &View{root: e.root, nodes: e.tree.version(), zxid: zxid, exact: exact})
 	for _, done := range e.waiting {
-		close(done)
+		done <- nil
 	}
 	e.waiting = e.waiting[:0]
 	return nil
@@ -324,7 +287,7 @@ func (e *engine) mark(path string, gone bool) {
 		return
 	}
 	d := e.dirty[rel]
-	e.dirty[rel] = dirt{read: true, gone: gone, deleted: d.deleted || gone}
+	e.dirty[rel] = dirt{gone: gone, deleted: d.deleted || gone}
 	if len(e.dirty) > max(maxDirty, e.tree.n) {
 		e.missed()
 	}

@@ -38,99 +38,77 @@ func old(r zktest.Request) zktest.Fault {
 	}
 }
 
-// bothKinds runs a test with a persistent watch and with one-shot watches.
-func bothKinds(t *testing.T, test func(t *testing.T, f *fixture)) {
-	t.Helper()
-	for name, control := range map[string]func(zktest.Request) zktest.Fault{"persistent": nil, "one-shot": old} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := setup(t)
-			f.srv.Control(control)
-			test(t, f)
-		})
-	}
-}
-
-func TestOldServersAreFollowedByOneShotWatches(t *testing.T) {
+func TestServerWithoutPersistentWatchesEndsACache(t *testing.T) {
 	t.Parallel()
-	bothKinds(t, func(t *testing.T, f *fixture) {
-		tree := f.tree("/o", cache.Config{})
-		f.create("/o", "/o/a", "/o/a/b", "/o/c")
-		f.wantSame(tree, "/o")
-		f.set("/o/a", "new")
-		f.delete("/o/a/b", "/o/c")
-		f.create("/o/c", "/o/c/d", "/o/c/d/e")
-		f.wantSame(tree, "/o")
-		f.delete("/o/c/d/e", "/o/c/d", "/o/c", "/o/a", "/o")
-		f.wantSame(tree, "/o")
-		f.create("/o", "/o/x")
-		f.wantSame(tree, "/o")
-		tree.Close()
-		f.srv.NoWatches(t)
-	})
+	f := setup(t)
+	f.srv.Control(old)
+	tree, err := cache.NewTree(f.client, "/o", cache.Config{})
+	f.must(err)
+	defer tree.Close()
+	if err := tree.WaitSynced(t.Context()); !errors.Is(err, cache.ErrServer) {
+		t.Errorf("got %v, want ErrServer", err)
+	}
 }
 
 func TestChangesArriveWithoutSync(t *testing.T) {
 	t.Parallel()
-	bothKinds(t, func(t *testing.T, f *fixture) {
-		f.create("/w", "/w/a")
-		tree := f.tree("/w", cache.Config{})
-		steps := []struct {
-			do   func()
-			want string
-		}{
-			{func() { f.set("/w/a", "1") }, "changed /w/a data of /w/a>1"},
-			{func() { f.create("/w/b") }, "created /w/b >data of /w/b"},
-			{func() { f.create("/w/b/c") }, "created /w/b/c >data of /w/b/c"},
-			{func() { f.delete("/w/b/c") }, "deleted /w/b/c data of /w/b/c>"},
-			{func() { f.delete("/w/b") }, "deleted /w/b data of /w/b>"},
-		}
-		next, want := 0, "created /w/a >data of /w/a"
-		f.collect(t.Context(), tree.Changes(t.Context()), func(c cache.Change) bool {
-			got := c.Kind.String() + " " + c.Path + " " + string(c.Before.Data) + ">" + string(c.After.Data)
-			if c.Path == "/w" {
-				return false
-			}
-			if got != want {
-				t.Errorf("got %q, want %q", got, want)
-			}
-			if next == len(steps) {
-				return true
-			}
-			want = steps[next].want
-			steps[next].do()
-			next++
+	f := setup(t)
+	f.create("/w", "/w/a")
+	tree := f.tree("/w", cache.Config{})
+	steps := []struct {
+		do   func()
+		want string
+	}{
+		{func() { f.set("/w/a", "1") }, "changed /w/a data of /w/a>1"},
+		{func() { f.create("/w/b") }, "created /w/b >data of /w/b"},
+		{func() { f.create("/w/b/c") }, "created /w/b/c >data of /w/b/c"},
+		{func() { f.delete("/w/b/c") }, "deleted /w/b/c data of /w/b/c>"},
+		{func() { f.delete("/w/b") }, "deleted /w/b data of /w/b>"},
+	}
+	next, want := 0, "created /w/a >data of /w/a"
+	f.collect(t.Context(), tree.Changes(t.Context()), func(c cache.Change) bool {
+		got := c.Kind.String() + " " + c.Path + " " + string(c.Before.Data) + ">" + string(c.After.Data)
+		if c.Path == "/w" {
 			return false
-		})
+		}
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if next == len(steps) {
+			return true
+		}
+		want = steps[next].want
+		steps[next].do()
+		next++
+		return false
 	})
 }
 
 // TestRecreationDuringADisconnectIsSeen: the node has the same version, data and data length afterwards.
 func TestRecreationDuringADisconnectIsSeen(t *testing.T) {
 	t.Parallel()
-	bothKinds(t, func(t *testing.T, f *fixture) {
-		f.create("/r", "/r/a", "/r/b", "/r/a/deep")
-		tree := f.tree("/r", cache.Config{})
-		before, _ := tree.Get("/r/a")
-		told := 0
-		got := f.collect(t.Context(), tree.Changes(t.Context()), func(cache.Change) bool {
-			if told++; told == 4 {
-				f.srv.Cut(f.session())
-				f.delete("/r/a/deep", "/r/a")
-				f.create("/r/a")
-				f.srv.Heal()
-			}
-			return told == 6
-		})
-		want := []string{"replaced /r/a data of /r/a>data of /r/a", "deleted /r/a/deep data of /r/a/deep>"}
-		if !slices.Equal(got[4:], want) {
-			t.Errorf("got %q, want %q", got[4:], want)
+	f := setup(t)
+	f.create("/r", "/r/a", "/r/b", "/r/a/deep")
+	tree := f.tree("/r", cache.Config{})
+	before, _ := tree.Get("/r/a")
+	told := 0
+	got := f.collect(t.Context(), tree.Changes(t.Context()), func(cache.Change) bool {
+		if told++; told == 4 {
+			f.srv.Cut(f.session())
+			f.delete("/r/a/deep", "/r/a")
+			f.create("/r/a")
+			f.srv.Heal()
 		}
-		after, ok := tree.Get("/r/a")
-		if !ok || after.Czxid <= before.Czxid || after.Version != before.Version {
-			t.Errorf("got %+v after %+v", after, before)
-		}
+		return told == 6
 	})
+	want := []string{"replaced /r/a data of /r/a>data of /r/a", "deleted /r/a/deep data of /r/a/deep>"}
+	if !slices.Equal(got[4:], want) {
+		t.Errorf("got %q, want %q", got[4:], want)
+	}
+	after, ok := tree.Get("/r/a")
+	if !ok || after.Czxid <= before.Czxid || after.Version != before.Version {
+		t.Errorf("got %+v after %+v", after, before)
+	}
 }
 
 // TestRecreationDuringTheComparisonLeavesNothingOld: a child is deleted during a disconnect, so no event tells of it.
@@ -174,23 +152,22 @@ func TestRecreationDuringTheComparisonLeavesNothingOld(t *testing.T) {
 
 func TestNewSessionComparesEverything(t *testing.T) {
 	t.Parallel()
-	bothKinds(t, func(t *testing.T, f *fixture) {
-		f.create("/e", "/e/a", "/e/b", "/e/c")
-		tree := f.tree("/e", cache.Config{})
-		id := f.session()
-		f.srv.Cut(id)
-		f.set("/e/a", "while away")
-		f.delete("/e/b", "/e/c")
-		f.create("/e/c", "/e/d")
-		f.srv.ExpireSession(id)
-		f.srv.Heal()
-		f.wantSame(tree, "/e")
-		if s := tree.Synced(); !s.Current || s.Behind != 0 {
-			t.Errorf("got %+v, want current", s)
-		}
-		tree.Close()
-		f.srv.NoWatches(t)
-	})
+	f := setup(t)
+	f.create("/e", "/e/a", "/e/b", "/e/c")
+	tree := f.tree("/e", cache.Config{})
+	id := f.session()
+	f.srv.Cut(id)
+	f.set("/e/a", "while away")
+	f.delete("/e/b", "/e/c")
+	f.create("/e/c", "/e/d")
+	f.srv.ExpireSession(id)
+	f.srv.Heal()
+	f.wantSame(tree, "/e")
+	if s := tree.Synced(); !s.Current || s.Behind != 0 {
+		t.Errorf("got %+v, want current", s)
+	}
+	tree.Close()
+	f.srv.NoWatches(t)
 }
 
 func TestStatusTellsOfADisconnect(t *testing.T) {
@@ -220,7 +197,7 @@ func TestStatusTellsOfADisconnect(t *testing.T) {
 }
 
 // eachStep runs f with a fault at each request of the cache's session in turn, until there are no more.
-func eachStep(t *testing.T, fault zktest.Fault, base func(zktest.Request) zktest.Fault) {
+func eachStep(t *testing.T, fault zktest.Fault) {
 	t.Helper()
 	for step := 1; step < 200; step++ {
 		f := setup(t)
@@ -232,9 +209,6 @@ func eachStep(t *testing.T, fault zktest.Fault, base func(zktest.Request) zktest
 					reached = true
 					return fault
 				}
-			}
-			if base != nil {
-				return base(r)
 			}
 			return zktest.Pass
 		})
@@ -265,158 +239,147 @@ func TestAConnectionThatBreaksAtAnyStep(t *testing.T) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			eachStep(t, fault, nil)
-		})
-		t.Run(name+", one-shot", func(t *testing.T) {
-			t.Parallel()
-			eachStep(t, fault, old)
+			eachStep(t, fault)
 		})
 	}
 }
 
 func TestASessionThatExpiresAtAnyStepOfTheLoad(t *testing.T) {
 	t.Parallel()
-	bothKinds(t, func(t *testing.T, f *fixture) {
-		f.create("/l")
-		for i := range 5 {
-			f.create(fmt.Sprintf("/l/%d", i), fmt.Sprintf("/l/%d/x", i))
-		}
-		base, _ := map[bool]func(zktest.Request) zktest.Fault{true: old}[strings.Contains(t.Name(), "one-shot")]
-		for step := 1; step < 200; step++ {
-			id, seen, reached := f.session(), 0, make(chan struct{})
-			f.srv.Control(func(r zktest.Request) zktest.Fault {
-				if r.Session == id && r.Seq > 0 {
-					if seen++; seen == step {
-						close(reached)
-						return zktest.DropReply
-					}
+	f := setup(t)
+	f.create("/l")
+	for i := range 5 {
+		f.create(fmt.Sprintf("/l/%d", i), fmt.Sprintf("/l/%d/x", i))
+	}
+	for step := 1; step < 200; step++ {
+		id, seen, reached := f.session(), 0, make(chan struct{})
+		f.srv.Control(func(r zktest.Request) zktest.Fault {
+			if r.Session == id && r.Seq > 0 {
+				if seen++; seen == step {
+					close(reached)
+					return zktest.DropReply
 				}
-				if base != nil {
-					return base(r)
-				}
-				return zktest.Pass
-			})
-			tree, err := cache.NewTree(f.client, "/l", cache.Config{})
-			f.must(err)
-			synced := make(chan error, 1)
-			go func() { synced <- tree.WaitSynced(t.Context()) }()
-			select {
-			case <-reached:
-				f.srv.ExpireSession(id)
-				f.must(<-synced)
-			case err := <-synced:
-				f.must(err)
-				tree.Close()
-				f.srv.Control(nil)
-				f.srv.NoWatches(t)
-				return
 			}
-			f.wantSame(tree, "/l")
+			return zktest.Pass
+		})
+		tree, err := cache.NewTree(f.client, "/l", cache.Config{})
+		f.must(err)
+		synced := make(chan error, 1)
+		go func() { synced <- tree.WaitSynced(t.Context()) }()
+		select {
+		case <-reached:
+			f.srv.ExpireSession(id)
+			f.must(<-synced)
+		case err := <-synced:
+			f.must(err)
 			tree.Close()
+			f.srv.Control(nil)
+			f.srv.NoWatches(t)
+			return
 		}
-	})
+		f.wantSame(tree, "/l")
+		tree.Close()
+	}
 }
 
 func TestEventsDuringTheLoad(t *testing.T) {
 	t.Parallel()
-	bothKinds(t, func(t *testing.T, f *fixture) {
-		f.create("/d")
-		for i := range 30 {
-			f.create(fmt.Sprintf("/d/%02d", i), fmt.Sprintf("/d/%02d/x", i))
-		}
-		var wg sync.WaitGroup
-		defer wg.Wait()
-		stop := make(chan struct{})
-		wg.Go(func() {
-			for i := 0; ; i++ {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				path := fmt.Sprintf("/d/%02d/x", i%30)
-				if i%2 == 0 {
-					f.delete(path)
-					f.create(path)
-				} else {
-					f.set(path, strconv.Itoa(i))
-				}
+	f := setup(t)
+	f.create("/d")
+	for i := range 30 {
+		f.create(fmt.Sprintf("/d/%02d", i), fmt.Sprintf("/d/%02d/x", i))
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	stop := make(chan struct{})
+	wg.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
 			}
-		})
-		for range 5 {
-			tree := f.tree("/d", cache.Config{})
-			if n := tree.View().Len(); n < 60 {
-				t.Errorf("got %d nodes, want 60 or 61", n)
+			path := fmt.Sprintf("/d/%02d/x", i%30)
+			if i%2 == 0 {
+				f.delete(path)
+				f.create(path)
+			} else {
+				f.set(path, strconv.Itoa(i))
 			}
-			f.srv.Drop(f.session())
-			f.must(tree.Sync(t.Context()))
-			tree.Close()
 		}
-		close(stop)
-		wg.Wait()
-		tree := f.tree("/d", cache.Config{})
-		f.wantSame(tree, "/d")
-		tree.Close()
-		f.srv.NoWatches(t)
 	})
+	for range 5 {
+		tree := f.tree("/d", cache.Config{})
+		if n := tree.View().Len(); n < 60 {
+			t.Errorf("got %d nodes, want 60 or 61", n)
+		}
+		f.srv.Drop(f.session())
+		f.must(tree.Sync(t.Context()))
+		tree.Close()
+	}
+	close(stop)
+	wg.Wait()
+	tree := f.tree("/d", cache.Config{})
+	f.wantSame(tree, "/d")
+	tree.Close()
+	f.srv.NoWatches(t)
 }
 
 // TestACacheNeverGoesBack: under changes, disconnects and expired sessions, every node a reader sees is at least as new
 // as before, and the cache has the server's state at the end.
 func TestACacheNeverGoesBack(t *testing.T) {
 	t.Parallel()
-	bothKinds(t, func(t *testing.T, f *fixture) {
-		f.create("/n")
-		tree := f.tree("/n", cache.Config{})
-		var readers sync.WaitGroup
-		readers.Go(func() {
-			state := map[string]cache.Entry{}
-			newest := map[string]int64{}
-			for c, err := range tree.Changes(t.Context()) {
-				if err != nil {
-					return
-				}
-				before, had := state[c.Path]
-				if had != (c.Kind != cache.Created) || had && before.Mzxid != c.Before.Mzxid {
-					t.Errorf("%v %s from %d, but %t, %d before", c.Kind, c.Path, c.Before.Mzxid, had, before.Mzxid)
-				}
-				if c.Kind == cache.Deleted {
-					delete(state, c.Path)
-					continue
-				}
-				if c.After.Mzxid <= newest[c.Path] {
-					t.Errorf("%s: got mzxid %d after %d", c.Path, c.After.Mzxid, newest[c.Path])
-				}
-				newest[c.Path] = c.After.Mzxid
-				state[c.Path] = c.After
+	f := setup(t)
+	f.create("/n")
+	tree := f.tree("/n", cache.Config{})
+	var readers sync.WaitGroup
+	readers.Go(func() {
+		state := map[string]cache.Entry{}
+		newest := map[string]int64{}
+		for c, err := range tree.Changes(t.Context()) {
+			if err != nil {
+				return
 			}
-		})
-		rng := rand.New(rand.NewPCG(1, 2))
-		for i := range 600 {
-			path := fmt.Sprintf("/n/%d", rng.IntN(20))
-			switch rng.IntN(10) {
-			case 0, 1, 2:
-				_, _ = f.other.Create(t.Context(), path, nil, zk.Persistent)
-			case 3, 4:
-				_, _ = f.other.Create(t.Context(), path+"/below", nil, zk.Persistent)
-			case 5:
-				_ = f.other.Delete(t.Context(), path+"/below", -1)
-			case 6:
-				_ = f.other.Delete(t.Context(), path, -1)
-			default:
-				_, _ = f.other.Set(t.Context(), path, []byte(strconv.Itoa(i)), -1)
+			before, had := state[c.Path]
+			if had != (c.Kind != cache.Created) || had && before.Mzxid != c.Before.Mzxid {
+				t.Errorf("%v %s from %d, but %t, %d before", c.Kind, c.Path, c.Before.Mzxid, had, before.Mzxid)
 			}
-			switch i % 100 {
-			case 50:
-				f.srv.Drop(f.session())
-			case 99:
-				f.srv.ExpireSession(f.session())
+			if c.Kind == cache.Deleted {
+				delete(state, c.Path)
+				continue
 			}
+			if c.After.Mzxid <= newest[c.Path] {
+				t.Errorf("%s: got mzxid %d after %d", c.Path, c.After.Mzxid, newest[c.Path])
+			}
+			newest[c.Path] = c.After.Mzxid
+			state[c.Path] = c.After
 		}
-		f.wantSame(tree, "/n")
-		tree.Close()
-		readers.Wait()
 	})
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range 600 {
+		path := fmt.Sprintf("/n/%d", rng.IntN(20))
+		switch rng.IntN(10) {
+		case 0, 1, 2:
+			_, _ = f.other.Create(t.Context(), path, nil, zk.Persistent)
+		case 3, 4:
+			_, _ = f.other.Create(t.Context(), path+"/below", nil, zk.Persistent)
+		case 5:
+			_ = f.other.Delete(t.Context(), path+"/below", -1)
+		case 6:
+			_ = f.other.Delete(t.Context(), path, -1)
+		default:
+			_, _ = f.other.Set(t.Context(), path, []byte(strconv.Itoa(i)), -1)
+		}
+		switch i % 100 {
+		case 50:
+			f.srv.Drop(f.session())
+		case 99:
+			f.srv.ExpireSession(f.session())
+		}
+	}
+	f.wantSame(tree, "/n")
+	tree.Close()
+	readers.Wait()
 }
 
 // TestEverySnapshotIsAState: one transaction changes two nodes together, and no version has one change without the
@@ -522,12 +485,54 @@ func TestNodesThatMayNotBeReadAreLeftOut(t *testing.T) {
 	if got := contents(tree.View()); !slices.Equal(got, []string{"/acl=data of /acl", "/acl/open=data of /acl/open"}) {
 		t.Errorf("got %q", got)
 	}
-	root, err := cache.NewTree(f.client, "/acl/closed", cache.Config{})
+}
+
+// A right that is missing at one moment does not end a cache.
+func TestCacheOutlivesARefusal(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.create("/acl", "/acl/a")
+	closed := []zk.ACL{{Perms: zk.PermAdmin, ID: zk.ID{Scheme: "world", ID: "anyone"}}}
+	setACL := func(acl []zk.ACL) {
+		t.Helper()
+		_, err := f.other.SetACL(t.Context(), "/acl", acl, -1)
+		f.must(err)
+	}
+	setACL(closed)
+	tree, err := cache.NewTree(f.client, "/acl", cache.Config{})
 	f.must(err)
-	defer root.Close()
-	if err := root.WaitSynced(t.Context()); !errors.Is(err, zk.NoAuth) {
+	defer tree.Close()
+	if err := tree.WaitSynced(t.Context()); !errors.Is(err, zk.NoAuth) {
 		t.Errorf("got %v, want NoAuth", err)
 	}
+	for _, err := range tree.Views(t.Context()) {
+		if err == nil {
+			break // it goes on after the refusal
+		}
+		if !errors.Is(err, zk.NoAuth) {
+			t.Fatalf("got %v, want NoAuth", err)
+		}
+		setACL(zk.OpenACL())
+	}
+	f.wantSame(tree, "/acl")
+	if err := tree.Err(); err != nil {
+		t.Errorf("got %v from Err, want nil", err)
+	}
+	setACL(closed)
+	f.srv.Drop(f.session())
+	for tree.Err() == nil {
+		_ = tree.Sync(t.Context())
+	}
+	if err := tree.Sync(t.Context()); !errors.Is(err, zk.NoAuth) {
+		t.Errorf("got %v from Sync, want NoAuth", err)
+	}
+	if _, ok := tree.Get("/acl/a"); !ok || tree.Synced().Current {
+		t.Errorf("got a copy that has the node: %t, of status %+v; want what was known, as such", ok, tree.Synced())
+	}
+	setACL(zk.OpenACL())
+	for tree.Sync(t.Context()) != nil {
+	}
+	f.wantSame(tree, "/acl")
 }
 
 func TestAServerThatLostItsDataIsFollowed(t *testing.T) {

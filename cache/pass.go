@@ -74,10 +74,9 @@ type pass struct {
 }
 
 // pass reads nodes into the copy. With verify it lists each node, reads its children and so on, and removes from the
-// copy what it does not find. Without, it only lists new nodes of a source that does not tell of their children. It
-// returns errAgain if events were missed meanwhile.
-func (e *engine) pass(ctx context.Context, verify bool, gets, lists []string) error {
-	p := &pass{engine: e, verify: verify, fresh: e.tree.n == 0, lists: lists}
+// copy what it does not find. It returns errAgain if events were missed meanwhile.
+func (e *engine) pass(ctx context.Context, verify bool, gets []string) error {
+	p := &pass{engine: e, verify: verify, fresh: e.tree.n == 0}
 	if len(gets) > 0 {
 		slices.Sort(gets)
 		p.gets = []*listing{{names: gets, sampled: true, data: e.load.data}}
@@ -91,7 +90,7 @@ func (e *engine) pass(ctx context.Context, verify bool, gets, lists []string) er
 		r := p.flight[0]
 		p.flight = append(p.flight[:0], p.flight[1:]...)
 		results, err := r.results(ctx)
-		e.source.poll(e) // first: an event that came before the reply must be known when the reply is processed
+		e.poll() // first: an event that came before the reply must be known when the reply is processed
 		if err == nil && e.again {
 			err = errAgain
 		}
@@ -100,7 +99,7 @@ func (e *engine) pass(ctx context.Context, verify bool, gets, lists []string) er
 			return p.failed(r, err)
 		}
 		for i := range results {
-			if err := p.apply(ctx, r.tasks[i], &results[i]); err != nil {
+			if err := p.apply(r.tasks[i], &results[i]); err != nil {
 				r.abandon()
 				return err
 			}
@@ -132,7 +131,7 @@ func (p *pass) send() {
 		if len(tasks) == 0 {
 			return
 		}
-		p.flight = append(p.flight, p.source.request(p.engine, tasks))
+		p.flight = append(p.flight, p.request(tasks))
 	}
 }
 
@@ -198,14 +197,13 @@ func (p *pass) learn(l *listing, size int) {
 }
 
 // apply stores a reply in the copy.
-func (p *pass) apply(ctx context.Context, t task, r *result) error {
+func (p *pass) apply(t task, r *result) error {
 	if t.of != nil {
 		p.learn(t.of, len(r.data))
 	}
 	if p.dirty[t.rel].deleted {
 		// The reply may be older than that, and the state in the copy is; the next round reads the node again.
 		p.tree.removeTree(t.rel)
-		r.discard()
 		return nil
 	}
 	switch {
@@ -216,9 +214,6 @@ func (p *pass) apply(ctx context.Context, t task, r *result) error {
 		if errors.Is(r.err, zk.NoAuth) {
 			p.denied[t.rel] = true
 		}
-		if t.rel == "" {
-			return p.source.missing(ctx, p.engine)
-		}
 		return nil
 	case r.err != nil:
 		return r.err
@@ -227,7 +222,6 @@ func (p *pass) apply(ctx context.Context, t task, r *result) error {
 	default:
 		p.read(t.rel, r)
 	}
-	p.source.keep(p.engine, t, r)
 	return nil
 }
 
@@ -259,11 +253,11 @@ func (p *pass) read(rel string, r *result) {
 		if had && fresh {
 			p.tree.removeBelow(rel)
 		}
-	case p.verify && s.NumChildren == 0 && p.source.watched():
+	case p.verify && s.NumChildren == 0:
 		if !p.fresh {
 			p.tree.removeBelow(rel)
 		}
-	case p.verify, fresh && !p.source.watched():
+	case p.verify:
 		p.lists = append(p.lists, rel)
 	}
 }
@@ -276,14 +270,14 @@ func (e *engine) level(rel string) int {
 	return strings.Count(rel, "/") + 1
 }
 
-// listed compares the children of a node with those in the copy, and has those read that may have changed.
+// listed compares the children of a node with those in the copy, and has them read.
 func (p *pass) listed(rel string, names []string) {
 	slices.Sort(names)
 	if p.cfg.Exclude != nil {
 		names = slices.DeleteFunc(names, func(name string) bool { return p.cfg.Exclude(p.path(rel, name)) })
 	}
 	if !p.fresh {
-		names = p.compare(rel, names)
+		p.compare(rel, names)
 	}
 	if len(names) == 0 {
 		return
@@ -295,30 +289,19 @@ func (p *pass) listed(rel string, names []string) {
 	p.gets = append(p.gets, &listing{dir: rel, names: names})
 }
 
-// compare removes the children that are not among names from the copy, and returns which ones have to be read. The
-// names are sorted.
-func (p *pass) compare(rel string, names []string) []string {
+// compare removes the children that are not among names from the copy. The names are sorted.
+func (p *pass) compare(rel string, names []string) {
 	var gone []string
-	var known map[string]bool
 	p.tree.children(rel, func(c *cursor) bool {
 		name := c.name()
 		if _, found := slices.BinarySearch(names, name); !found {
 			gone = append(gone, name)
-		} else if !p.verify {
-			if known == nil {
-				known = make(map[string]bool)
-			}
-			known[name] = true
 		}
 		return true
 	})
 	for _, name := range gone {
 		p.tree.removeTree(below(rel, name))
 	}
-	if len(known) > 0 {
-		names = slices.DeleteFunc(names, func(name string) bool { return known[name] })
-	}
-	return names
 }
 
 func (e *engine) path(rel, name string) string { return join(e.root, below(rel, name)) }

@@ -13,16 +13,8 @@ import (
 type result struct {
 	stat  zk.Stat
 	data  []byte
-	names []string  // of a task that lists
-	watch *zk.Watch // of a source that watches each node
-	err   error     // nil, or a zk.Code
-}
-
-// discard closes the watch of a result that is not used.
-func (r *result) discard() {
-	if r.watch != nil {
-		r.watch.Close()
-	}
+	names []string // of a task that lists
+	err   error    // nil, or a zk.Code
 }
 
 // A request has tasks that were sent together.
@@ -30,6 +22,14 @@ type request struct {
 	tasks   []task
 	results func(ctx context.Context) ([]result, error)
 	abandon func()
+}
+
+// request sends tasks.
+func (e *engine) request(tasks []task) *request {
+	if e.cfg.NoData {
+		return e.readEach(tasks)
+	}
+	return e.readAll(tasks)
 }
 
 // readAll requests data and lists in one request to the server.
@@ -59,15 +59,15 @@ func (e *engine) readAll(tasks []task) *request {
 	}}
 }
 
-// readEach requests each task on its own, in one write. The functions say how.
-func (e *engine) readEach(tasks []task, get, list func(*zk.Batch, string) answer) *request {
+// readEach requests each task on its own, in one write, and leaves out the data.
+func (e *engine) readEach(tasks []task) *request {
 	b := e.sess.Batch()
 	answers := make([]answer, len(tasks))
 	for i, t := range tasks {
 		if path := join(e.root, t.rel); t.list {
-			answers[i] = list(b, path)
+			answers[i] = getNames(b, path)
 		} else {
-			answers[i] = get(b, path)
+			answers[i] = getStat(b, path)
 		}
 	}
 	b.Send()
@@ -80,7 +80,7 @@ func (e *engine) readEach(tasks []task, get, list func(*zk.Batch, string) answer
 		results := make([]result, len(answers))
 		for i, a := range answers {
 			r, err := a.get(ctx)
-			if code, refused := errors.AsType[zk.Code](err); refused && !transient(code) {
+			if code, refused := errors.AsType[zk.Code](err); refused && !zk.Temporary(code) {
 				r.err = code
 			} else if err != nil {
 				return nil, err
@@ -119,16 +119,4 @@ func getStat(b *zk.Batch, path string) answer {
 
 func getNames(b *zk.Batch, path string) answer {
 	return newAnswer(b.Children(path), func(c zk.Children) result { return result{names: c.Names, stat: c.Stat} })
-}
-
-func getWatched(b *zk.Batch, path string) answer {
-	return newAnswer(b.GetW(path), func(d zk.WatchedData) result {
-		return result{stat: d.Stat, data: d.Data, watch: d.Watch}
-	})
-}
-
-func getNamesWatched(b *zk.Batch, path string) answer {
-	return newAnswer(b.ChildrenW(path), func(c zk.WatchedChildren) result {
-		return result{names: c.Names, stat: c.Stat, watch: c.Watch}
-	})
 }

@@ -41,8 +41,6 @@ type builder struct {
 	ed  *edit
 	key []byte // scratch space
 	own bool   // table.branches is not shared with a version
-
-	removed func(rel string) // called for each node that is removed, if not nil
 }
 
 func newBuilder() *builder { return &builder{ed: new(edit)} }
@@ -210,9 +208,6 @@ func (t *builder) removeKey(key []byte) bool {
 	s = l.seek(key) // the entry refers to the leaf before
 	l.remove(s, t.ed)
 	t.n--
-	if t.removed != nil {
-		t.removed(relative(key))
-	}
 	switch {
 	case l.n == 0:
 		br.leaves = slices.Delete(br.leaves, li, li+1)
@@ -240,14 +235,6 @@ func (t *builder) removeBelow(rel string) {
 		root, had := t.get("")
 		if t.n == 0 || had && t.n == 1 {
 			return
-		}
-		if t.removed != nil {
-			c := t.cursor()
-			for ok := c.start(0, 0); ok; ok = c.next() {
-				if len(c.key) > 0 {
-					t.removed(relative(c.key))
-				}
-			}
 		}
 		root.data = slices.Clone(root.data)
 		t.branches, t.n, t.own = nil, 0, true

@@ -28,8 +28,7 @@ type View struct {
 	exact bool
 }
 
-// Zxid returns a transaction up to which the view has all changes. It is 0 before the first synchronization. On servers
-// older than 3.6 it moves only when the cache reads everything again: after a disconnect, and with Sync.
+// Zxid returns a transaction up to which the view has all changes. It is 0 before the first synchronization.
 func (v *View) Zxid() int64 { return v.zxid }
 
 // Exact reports whether the nodes were in exactly this state, all at once, right after transaction Zxid. It is false

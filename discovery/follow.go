@@ -11,14 +11,16 @@ import (
 )
 
 // follow yields the instances in a cache's nodes, ordered by the names of their nodes, whenever one has changed. It
-// ends with an error.
+// yields the errors of cache.Children.Views, and ends with one.
 func (r *Registry) follow(ctx context.Context, nodes *cache.Children) iter.Seq2[[]found, error] {
 	return func(yield func([]found, error) bool) {
 		known := map[string]parsed{}
 		for view, err := range nodes.Views(ctx) {
 			if err != nil {
-				yield(nil, err)
-				return
+				if !yield(nil, err) {
+					return
+				}
+				continue
 			}
 			next := make(map[string]parsed, len(known))
 			var all []found

@@ -234,9 +234,12 @@ func (p *picker) done(t *target, failed bool) {
 // Use is an instance that Pick has returned, until Done.
 type Use struct {
 	Instance Instance
-	picker   *picker
-	target   *target
-	once     sync.Once
+	// Behind is for how long the provider's instances had not been current at the time of the pick; 0 if they were.
+	Behind time.Duration
+
+	picker *picker
+	target *target
+	once   sync.Once
 }
 
 // Done says that the caller needs the instance no more, and how it went: with a nil error, the instance works. Other

@@ -14,7 +14,8 @@ import (
 )
 
 // Provider picks instances of one service. It has a copy of them in memory, so a pick costs no request. While ZooKeeper
-// cannot be reached it goes on with the instances that it knows. It may be used by any number of goroutines.
+// cannot be reached, or refuses, it uses the instances that it knows, and tries again; Use.Behind says how old they
+// are. It may be used by any number of goroutines.
 type Provider struct {
 	registry *Registry
 	cfg      ProviderConfig
@@ -51,13 +52,18 @@ func (r *Registry) Provider(service string, cfg ProviderConfig) (*Provider, erro
 }
 
 // Pick returns an instance, other than those of the given uses: pass those that the same call has tried. The first
-// Pick waits until the provider has read the instances. Pick returns ErrNoInstance if there is none to pick, ctx's
-// cause if ctx ends while it waits, and ErrClosed after Close. Call Done on every Use.
+// Pick waits until the provider has read the instances; if the server refuses that, Pick returns the refusal, and a
+// later Pick may succeed. Pick returns ErrNoInstance if there is none to pick, ctx's cause if ctx ends while it waits,
+// and ErrClosed after Close. Call Done on every Use.
 func (p *Provider) Pick(ctx context.Context, except ...*Use) (*Use, error) {
 	if err := p.await(ctx); err != nil {
 		return nil, err
 	}
-	return p.picker.pick(except)
+	use, err := p.picker.pick(except)
+	if err == nil {
+		use.Behind = p.cache.Synced().Behind
+	}
+	return use, err
 }
 
 // Instances returns the instances that the provider may pick, those that are ejected included, ordered by the names of
@@ -77,6 +83,10 @@ func (p *Provider) await(ctx context.Context) error {
 	case <-p.ready:
 		return nil
 	default:
+	}
+	err := p.cache.WaitSynced(ctx) // tells of a refusal, too
+	if err != nil && ctx.Err() == nil && p.ctx.Err() == nil {
+		return fmt.Errorf("discovery: %s: %w", p.cache.Path(), err)
 	}
 	select {
 	case <-p.ready:
@@ -99,21 +109,23 @@ func (p *Provider) Close() error {
 func (p *Provider) follow() {
 	defer p.cache.Close()
 	var tell sync.Once
+	var last error
 	for all, err := range p.registry.follow(p.ctx, p.cache) {
-		if err != nil {
-			p.stop(fmt.Errorf("discovery: %s: %w", p.cache.Path(), err))
-			return
+		if last = err; err != nil {
+			continue // a refusal may pass; if the cache has ended, so does the loop
 		}
 		p.picker.replace(slices.DeleteFunc(all, func(f found) bool { return !p.cfg.admits(f.instance) }))
 		tell.Do(func() { close(p.ready) })
 	}
+	p.stop(fmt.Errorf("discovery: %s: %w", p.cache.Path(), last))
 }
 
 // Watch yields the instances of a service, disabled ones included, ordered by the names of their nodes: now, and after
 // every change. A slow caller misses changes, but never the last one. Watch continues across reconnects and sessions;
-// without a connection, what it yielded last may be outdated.
+// without a connection, or while the server refuses, what it yielded last may be outdated.
 //
-// It ends with an error: ctx's cause, the client's error if the client is closed, or the server's refusal.
+// It yields a refusal only before anything else; a caller that continues its loop waits until the server relents. It
+// ends with an error: ctx's cause, the client's error if the client is closed, or cache.ErrServer.
 func (r *Registry) Watch(ctx context.Context, service string) iter.Seq2[[]Instance, error] {
 	return func(yield func([]Instance, error) bool) {
 		if err := checkName("service", service); err != nil {
@@ -128,8 +140,10 @@ func (r *Registry) Watch(ctx context.Context, service string) iter.Seq2[[]Instan
 		defer instances.Close()
 		for all, err := range r.follow(ctx, instances) {
 			if err != nil {
-				yield(nil, err)
-				return
+				if !yield(nil, err) {
+					return
+				}
+				continue
 			}
 			list := make([]Instance, len(all))
 			for i, f := range all {

@@ -9,7 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/member"
+	"github.com/seed-a3166700/turnstile/zk"
 )
 
 // Registration is an instance that this program has registered, until Unregister. It may be used by any number of
@@ -22,20 +24,39 @@ type Registration struct {
 	instance Instance
 }
 
+// taken has the nodes that are registered, by their client and path. The nodes of one client are those of one session
+// at a time, so nothing at the server would tell two registrations of one id apart.
+var taken sync.Map
+
+// seat is a key of taken.
+type seat struct {
+	client *zk.Client
+	path   string
+}
+
+func (g *Registration) seat() seat {
+	i := g.Instance()
+	return seat{g.registry.client, g.registry.Path(i.Service) + "/" + i.ID}
+}
+
 // Register registers an instance and waits until clients can find it. It stays registered: after the end of a session
 // it is registered again under the next one, as it was last set (CURATOR-146). If an instance of another program has
 // the same id, a Dynamic one is left alone, and Register waits until it is gone, which is how a program that starts
-// again takes its place. A Static or Permanent one is replaced.
+// again takes its place. A Static or Permanent one is replaced. One that this client has registered is not: Register
+// returns ErrRegistered.
 //
 // If Register fails, nothing is left behind, or its removal goes on in the background. It returns ctx's cause if ctx
 // ends first, ErrClosed, the client's error if the client was closed, the server's refusal, or an error that says what
 // is wrong with the instance.
 func (r *Registry) Register(ctx context.Context, i Instance) (*Registration, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	i, err := i.withDefaults(time.Now())
 	if err != nil {
 		return nil, err
 	}
-	data, err := i.MarshalJSON()
+	data, err := r.encode(i)
 	if err != nil {
 		return nil, err
 	}
@@ -47,12 +68,20 @@ func (r *Registry) Register(ctx context.Context, i Instance) (*Registration, err
 		cfg.Mode = member.EphemeralSequential
 	case Static, Permanent:
 	}
+	reg := &Registration{registry: r, instance: i}
+	if i.Type != DynamicSequential { // its name has a number of its own
+		if _, ok := taken.LoadOrStore(reg.seat(), reg); ok {
+			return nil, fmt.Errorf("%w: %s of %s", ErrRegistered, i.ID, i.Service)
+		}
+	}
 	node, err := member.NewNode(r.client, r.Path(i.Service)+"/"+i.ID, data, cfg)
 	if err != nil {
+		r.remove(reg)
 		return nil, fmt.Errorf("discovery: %w", err)
 	}
-	reg := &Registration{registry: r, node: node, instance: i}
+	reg.node = node
 	if !r.add(reg) {
+		r.remove(reg)
 		_ = node.Close()
 		return nil, ErrClosed
 	}
@@ -85,7 +114,7 @@ func (g *Registration) Update(ctx context.Context, i Instance) error {
 			"given service %q, id %q, type %s; start from Registration.Instance, or register another instance",
 			before.ID, before.Service, i.Service, id, i.Type)
 	}
-	data, err := i.MarshalJSON()
+	data, err := g.registry.encode(i)
 	if err != nil {
 		return err
 	}
@@ -144,7 +173,21 @@ func (r *Registry) add(g *Registration) bool {
 	return true
 }
 
+// encode returns what an instance's node holds. It returns an error for one that no server would accept.
+func (r *Registry) encode(i Instance) ([]byte, error) {
+	data, err := i.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	if limit := attempt.MaxData(0, r.Path(i.Service)+"/"+i.ID, r.cfg.ACL); len(data) > limit {
+		const text = "discovery: %w: an instance of %d bytes; the limit is %d"
+		return nil, fmt.Errorf(text, zk.BadArguments, len(data), limit)
+	}
+	return data, nil
+}
+
 func (r *Registry) remove(g *Registration) {
+	taken.CompareAndDelete(g.seat(), g)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.registrations, g)
@@ -159,6 +202,7 @@ func (r *Registry) Close() error {
 	r.registrations = map[*Registration]struct{}{}
 	r.mu.Unlock()
 	for g := range all {
+		taken.CompareAndDelete(g.seat(), g)
 		if g.Instance().Type == Permanent {
 			g.node.Detach()
 			continue

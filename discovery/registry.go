@@ -11,7 +11,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -19,6 +19,9 @@ import (
 var (
 	// ErrClosed is returned by the methods of a registry, a registration or a provider after Close.
 	ErrClosed = errors.New("discovery: closed")
+	// ErrRegistered is the answer to a second registration of one id of a service by one client, before the first is
+	// unregistered.
+	ErrRegistered = errors.New("discovery: this client has registered the id already")
 )
 
 // Config says how a registry behaves. The zero Config is ready to use.
@@ -46,14 +49,12 @@ type Registry struct {
 // NewRegistry returns the registry at base. It does not contact the server: the path is created with the first
 // instance. It returns an error if the path is invalid.
 func NewRegistry(client *zk.Client, base string, cfg Config) (*Registry, error) {
-	if client == nil {
-		return nil, errors.New("discovery: client is nil; open one with zk.Open")
-	}
-	if err := zk.ValidatePath(base); err != nil {
-		return nil, fmt.Errorf("discovery: %w", err)
-	}
+	checked := base
 	if base == "/" {
-		base = ""
+		base, checked = "", "/service"
+	}
+	if err := attempt.Args("discovery", client, checked, cfg.ACL); err != nil {
+		return nil, err
 	}
 	r := &Registry{client: client, base: base, cfg: cfg, log: cfg.Logger, registrations: map[*Registration]struct{}{}}
 	if r.log == nil {
@@ -72,13 +73,9 @@ func (r *Registry) Services(ctx context.Context) ([]string, error) {
 	if base == "" {
 		base = "/"
 	}
-	sess, err := r.client.Session(ctx)
+	names, err := attempt.Run(ctx, r.client, func(sess *zk.Session) ([]string, error) { return list(ctx, sess, base) })
 	if err != nil {
-		return nil, fmt.Errorf("discovery: services: %w", err)
-	}
-	names, err := list(ctx, sess, base)
-	if err != nil {
-		return nil, fmt.Errorf("discovery: services: %w", err)
+		return nil, fmt.Errorf("discovery: services: %w", attempt.Explain(r.client, err))
 	}
 	return names, nil
 }
@@ -90,9 +87,11 @@ func (r *Registry) Instances(ctx context.Context, service string) ([]Instance, e
 	if err := checkName("service", service); err != nil {
 		return nil, err
 	}
-	all, err := r.read(ctx, service)
+	all, err := attempt.Run(ctx, r.client, func(sess *zk.Session) ([]Instance, error) {
+		return r.read(ctx, sess, service)
+	})
 	if err != nil {
-		return nil, fmt.Errorf("discovery: instances of %s: %w", service, err)
+		return nil, fmt.Errorf("discovery: instances of %s: %w", service, attempt.Explain(r.client, err))
 	}
 	return all, nil
 }
@@ -124,12 +123,8 @@ func list(ctx context.Context, sess *zk.Session, path string) ([]string, error) 
 }
 
 // read returns the instances of a service as they are now.
-func (r *Registry) read(ctx context.Context, service string) ([]Instance, error) {
+func (r *Registry) read(ctx context.Context, sess *zk.Session, service string) ([]Instance, error) {
 	path := r.Path(service)
-	sess, err := r.client.Session(ctx)
-	if err != nil {
-		return nil, err
-	}
 	names, err := list(ctx, sess, path)
 	if err != nil {
 		return nil, err
@@ -139,7 +134,7 @@ func (r *Registry) read(ctx context.Context, service string) ([]Instance, error)
 		names[i] = path + "/" + name
 	}
 	var all []Instance
-	for node, reply := range line.Each(sess, names, (*zk.Batch).Get) {
+	for node, reply := range attempt.Each(sess, names, (*zk.Batch).Get) {
 		data, err := reply.Get(ctx)
 		if errors.Is(err, zk.NoNode) {
 			continue // unregistered since the list was read

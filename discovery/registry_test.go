@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/discovery"
@@ -427,6 +428,74 @@ func TestProviderGoesOnWithoutAConnection(t *testing.T) {
 		t.Errorf("%v without a connection", err)
 	}
 	srv.Heal()
+}
+
+// A right that is missing at one moment ends neither a provider nor a watch.
+func TestProviderOutlivesARefusal(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var net zktest.Net
+		srv := zktest.Run(t, zktest.On(&net))
+		r := registry(t, srv.Client(t, time.Minute), discovery.Config{})
+		register(t, r, discovery.Instance{ID: "a"})
+		other := srv.Session(t, time.Minute)
+		setACL := func(acl []zk.ACL) {
+			t.Helper()
+			if _, err := other.SetACL(t.Context(), r.Path("web"), acl, -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		closed := []zk.ACL{{Perms: zk.PermAdmin, ID: zk.ID{Scheme: "world", ID: "anyone"}}}
+		setACL(closed)
+		follower := registry(t, srv.Client(t, time.Minute), discovery.Config{})
+		p, err := follower.Provider("web", discovery.ProviderConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		if _, err := p.Pick(t.Context()); !errors.Is(err, zk.NoAuth) {
+			t.Errorf("got %v while refused, want NoAuth", err)
+		}
+		setACL(zk.OpenACL())
+		time.Sleep(time.Minute)
+		if use, err := p.Pick(t.Context()); err != nil || use.Behind != 0 {
+			t.Fatalf("got %+v, %v when the right is back, want a current instance", use, err)
+		}
+		setACL(closed)
+		srv.Drop()
+		time.Sleep(time.Minute)
+		if use, err := p.Pick(t.Context()); err != nil || use.Behind < 50*time.Second {
+			t.Errorf("got %+v, %v while refused, want what was known, a minute old", use, err)
+		}
+		setACL(zk.OpenACL())
+		time.Sleep(time.Minute)
+		if use, err := p.Pick(t.Context()); err != nil || use.Behind != 0 {
+			t.Errorf("got %+v, %v when the right is back again, want a current instance", use, err)
+		}
+	})
+}
+
+func TestOneClientRegistersAnIDOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var net zktest.Net
+		client := zktest.Run(t, zktest.On(&net)).Client(t, time.Minute)
+		r, again := registry(t, client, discovery.Config{}), registry(t, client, discovery.Config{})
+		first := register(t, r, discovery.Instance{ID: "a"})
+		for _, r := range []*discovery.Registry{r, again} {
+			i := discovery.Instance{Service: "web", ID: "a", Address: "10.0.0.2"}
+			if _, err := r.Register(t.Context(), i); !errors.Is(err, discovery.ErrRegistered) {
+				t.Errorf("got %v, want ErrRegistered", err)
+			}
+		}
+		if i, ok, err := r.Instance(t.Context(), "web", "a"); err != nil || !ok || i.Address != "10.0.0.1" {
+			t.Errorf("got %+v, %t, %v, want the first", i, ok, err)
+		}
+		if err := first.Unregister(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		register(t, again, discovery.Instance{ID: "a"})
+	})
 }
 
 func TestNothingIsLeftAfterClose(t *testing.T) {

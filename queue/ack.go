@@ -209,8 +209,10 @@ func (as *acks) send(list []*ack) {
 			as.co.claimRemoved()
 		case zk.OutcomeOf(err) != zk.Unknown:
 			e.end(false)
-			answer(list, as.co.orLost(err))
-			return
+			if err := as.co.again(err); err != nil {
+				answer(list, err)
+				return
+			}
 		default:
 			list = as.resolve(list, e, ops, err)
 		}

@@ -5,26 +5,27 @@ package queue
 import (
 	"context"
 	"errors"
+	"fmt"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
 // apply executes operations in one transaction, once: if its reply is lost, a receipt tells whether it was done, and it
 // is only repeated if it was not and never will be. If the servers refuse an operation, apply returns a *zk.MultiError
-// with its index. If ctx ends before the outcome is known, the error's outcome is zk.Unknown, and the transaction may
-// have been done, or be done later.
-func (p *producer) apply(ctx context.Context, ops ...zk.Op) error {
-	for {
-		sess, err := p.session(ctx)
-		if err != nil {
-			return err
+// with its index. If ctx ends before the outcome is known, the error is attempt.ErrUnresolved, and the transaction may
+// have been done, or be done later. The results are nil if the reply was lost.
+func (p *producer) apply(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
+	return attempt.Run(ctx, p.client, func(sess *zk.Session) ([]zk.Result, error) {
+		if err := p.prepare(ctx, sess); err != nil {
+			return nil, err
 		}
 		r, err := p.receipts.Get(ctx, sess)
-		if err != nil {
-			if p.again(ctx, sess, err) || p.missing(err) {
-				continue
-			}
-			return err
+		switch {
+		case p.missing(err):
+			return nil, attempt.ErrGone
+		case err != nil:
+			return nil, err
 		}
 		op, stamp := r.Stamp(0)
 		results, err := sess.Multi(ctx, append([]zk.Op{op}, ops...)...)
@@ -34,27 +35,26 @@ func (p *producer) apply(ctx context.Context, ops ...zk.Op) error {
 			p.clock.saw(results[0].Stat.Mtime)
 			r.Done()
 			p.receipts.Put(r)
-			return nil
+			return results[1:], nil
 		case refused && failed.Index == 0: // our receipt was swept away: no other transaction needs it
 			p.recheckNodes()
-			continue
+			return nil, attempt.ErrNotDone
 		case refused:
 			p.receipts.Put(r)
-			return ofCaller(failed, 1, len(ops))
+			return nil, ofCaller(failed, 1, len(ops))
 		case zk.OutcomeOf(err) != zk.Unknown:
 			p.receipts.Put(r)
-			if p.again(ctx, sess, err) {
-				continue
-			}
-			return err
+			return nil, err
 		}
 		done, err := r.Resolve(ctx, p.client.Session, []string{stamp}, p.clock.saw)
 		if err != nil {
-			return &zk.Error{Op: "multi", Path: p.layout.root, Err: err, Outcome: zk.Unknown}
+			err = fmt.Errorf("%w: %w", attempt.ErrUnresolved, err)
+			return nil, &zk.Error{Op: "multi", Path: p.layout.root, Err: err, Outcome: zk.Unknown}
 		}
 		p.receipts.Put(r)
-		if done > 0 {
-			return nil
+		if done == 0 {
+			return nil, attempt.ErrNotDone
 		}
-	}
+		return nil, nil
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -27,38 +28,49 @@ type base struct {
 	known *zk.Session // under which all the queue's nodes existed
 }
 
+// run is attempt.Run under a session under which the queue's nodes exist. It also calls try again if one of them has
+// gone.
+func run[T any](ctx context.Context, b *base, try func(*zk.Session) (T, error)) (T, error) {
+	return attempt.Run(ctx, b.client, func(sess *zk.Session) (got T, err error) {
+		if err = b.prepare(ctx, sess); err != nil {
+			return got, err
+		}
+		if got, err = try(sess); b.missing(err) {
+			err = attempt.ErrGone
+		}
+		return got, err
+	})
+}
+
+// do is run for what has no result.
+func (b *base) do(ctx context.Context, try func(*zk.Session) error) error {
+	_, err := run(ctx, b, func(sess *zk.Session) (none struct{}, err error) { return none, try(sess) })
+	return err
+}
+
 // session returns the live session of the client, after making sure that the queue's nodes exist.
 func (b *base) session(ctx context.Context) (*zk.Session, error) {
-	if err := context.Cause(ctx); err != nil {
-		return nil, err
+	return run(ctx, b, func(sess *zk.Session) (*zk.Session, error) { return sess, nil })
+}
+
+// prepare makes sure that the queue's nodes exist.
+func (b *base) prepare(ctx context.Context, sess *zk.Session) error {
+	b.mu.Lock()
+	known := b.known == sess
+	b.mu.Unlock()
+	switch {
+	case b.ctx.Err() != nil:
+		return ErrClosed
+	case known:
+		return nil
 	}
-	for {
-		sess, err := b.client.Session(ctx)
-		if err != nil {
-			return nil, err
-		}
-		b.mu.Lock()
-		known := b.known == sess
-		b.mu.Unlock()
-		switch {
-		case b.ctx.Err() != nil:
-			return nil, ErrClosed
-		case known:
-			return sess, nil
-		}
-		err = b.layout.build(ctx, sess)
-		switch {
-		case err == nil:
-			b.mu.Lock()
-			b.known = sess
-			b.mu.Unlock()
-			return sess, nil
-		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
-		case sess.Err() == nil && !errors.Is(err, zk.ErrConnectionLost):
-			return nil, err
-		}
+	if err := b.layout.build(ctx, sess); err != nil {
+		return err
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.known = sess
+	return nil
 }
 
 // recheckNodes makes the next call of session check the queue's nodes again: one of them was missing.
@@ -80,20 +92,6 @@ func (b *base) missing(err error) bool {
 	return true
 }
 
-// retryRead calls f, which only reads, until no broken connection and no end of a session interrupts it.
-func (b *base) retryRead(ctx context.Context, f func(*zk.Session) error) error {
-	for {
-		sess, err := b.session(ctx)
-		if err != nil {
-			return err
-		}
-		err = f(sess)
-		if err == nil || ctx.Err() != nil || !b.again(ctx, sess, err) && !b.missing(err) {
-			return err
-		}
-	}
-}
-
 // latest returns a node as it is now, also if the server lags behind to which the session is connected.
 func latest(ctx context.Context, sess *zk.Session, path string) (zk.Data, error) {
 	b := sess.Batch()
@@ -103,11 +101,6 @@ func latest(ctx context.Context, sess *zk.Session, path string) (zk.Data, error)
 		return zk.Data{}, err
 	}
 	return node.Get(ctx)
-}
-
-// again reports whether it is worth trying again after err: the connection broke, or the session ended.
-func (b *base) again(ctx context.Context, sess *zk.Session, err error) bool {
-	return ctx.Err() == nil && (sess.Err() != nil || errors.Is(err, zk.ErrConnectionLost))
 }
 
 // largest returns how large an item's data may be, in bytes.
@@ -127,15 +120,10 @@ func (b *base) target(r *segment.Record) *segment.List {
 	return b.layout.bucket(bucketFor(due, r.Delay))
 }
 
-// failed adds to err which queue it is about and, if waiting was cut short without a server in reach, why there was
-// none.
+// failed adds to err which queue it is about and, if waiting was cut short without a connection, why there is none.
 func (b *base) failed(what string, err error) error {
 	if errors.Is(err, ErrEmpty) || errors.Is(err, ErrFull) || errors.Is(err, ErrTooLarge) {
 		return err
 	}
-	last := b.client.LastError()
-	if last != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
-		return fmt.Errorf("queue: %s %s: %w (no server answers: %w)", what, b.layout.root, err, last)
-	}
-	return fmt.Errorf("queue: %s %s: %w", what, b.layout.root, err)
+	return fmt.Errorf("queue: %s %s: %w", what, b.layout.root, attempt.Explain(b.client, err))
 }

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -116,10 +116,11 @@ func (f *fetcher) make(l *lease, ops ...zk.Op) error {
 		case refused && errors.Is(failed, zk.NoNode): // another client has removed the change node, or the directory
 			d.recheckNodes()
 			return cmp.Or(l.list.Mend(f.co.ctx, f.co.sess), errAgain)
-		case f.co.err() != nil:
-			return f.co.err()
-		case !errors.Is(err, zk.ErrConnectionLost):
-			return err
+		case zk.OutcomeOf(err) != zk.Unknown:
+			if err := f.co.again(err); err != nil {
+				return err
+			}
+			continue
 		}
 		// No other consumer creates a node of this name: it tells whether we have.
 		there, err := f.co.exist(l.path)
@@ -135,9 +136,9 @@ func (f *fetcher) make(l *lease, ops ...zk.Op) error {
 
 // exist tells which nodes exist, after everything that this session has sent before was done or never will be.
 func (co *consumer) exist(paths ...string) ([]zk.Existence, error) {
-	for {
+	there, err := attempt.Ask(co.ctx, co.sess, func() ([]zk.Existence, error) {
 		b := co.sess.Batch()
-		passed := line.Barrier(b, co.node)
+		passed := attempt.Fence(b)
 		looks := make([]*zk.Future[zk.Existence], len(paths))
 		for i, path := range paths {
 			looks[i] = b.Exists(path)
@@ -148,14 +149,10 @@ func (co *consumer) exist(paths ...string) ([]zk.Existence, error) {
 		for i := 0; i < len(looks) && err == nil; i++ {
 			there[i], err = looks[i].Get(co.ctx)
 		}
-		if err == nil {
-			return there, nil
-		}
-		if err := co.err(); err != nil {
-			return nil, err
-		}
-		if !errors.Is(err, zk.ErrConnectionLost) {
-			return nil, err
-		}
+		return there, err
+	})
+	if err != nil {
+		return nil, co.orLost(err)
 	}
+	return there, nil
 }

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -112,21 +112,18 @@ func (co *consumer) createNode(ctx context.Context) error {
 			return nil
 		}
 		if zk.OutcomeOf(err) == zk.Unknown {
-			line.RemoveCreated(co.sess, co.d.layout.path(dirConsumers), co.id)
+			attempt.RemoveCreated(co.sess, co.d.layout.path(dirConsumers), co.id)
 		}
-		if ctx.Err() != nil || co.sess.Err() != nil || !errors.Is(err, zk.ErrConnectionLost) {
+		if err := attempt.Again(ctx, co.sess, err); err != nil {
 			co.d.missing(err)
 			return err
 		}
 	}
 }
 
-// rewatchPause is how long a consumer waits before it tries again to watch its own node, if the server refuses.
-const rewatchPause = time.Second
-
 // watchNode ends the consumer when another client deletes its node: then its claims are free for all.
 func (co *consumer) watchNode() {
-	for {
+	for tries := 0; ; tries++ {
 		_, _, w, err := co.sess.GetW(co.ctx, co.node)
 		if err == nil {
 			_, err = w.Next(co.ctx)
@@ -139,11 +136,7 @@ func (co *consumer) watchNode() {
 			co.Gone(co.node)
 			return
 		case err != nil && !errors.Is(err, zk.ErrConnectionLost):
-			select {
-			case <-time.After(rewatchPause):
-			case <-co.ctx.Done():
-				return
-			}
+			_ = attempt.Pause(co.ctx, co.sess, tries) // also after a refusal that does not pass
 		}
 	}
 }
@@ -230,6 +223,15 @@ func (co *consumer) err() error {
 	return context.Cause(co.ctx)
 }
 
+// again returns nil if the consumer may ask again after err, at once or after a pause, and otherwise what orLost does.
+// Nothing was done of what the server has refused for now.
+func (co *consumer) again(err error) error {
+	if err := attempt.Again(co.ctx, co.sess, err); err != nil {
+		return co.orLost(err)
+	}
+	return nil
+}
+
 // orLost returns err, or that the claims are lost if they are.
 func (co *consumer) orLost(err error) error {
 	if lost := co.err(); lost != nil {
@@ -305,7 +307,7 @@ func (co *consumer) close(ctx context.Context) error {
 }
 
 // removeNode ends the consumer and removes its node, when no claim needs it.
-func (co *consumer) removeNode() *line.Removal {
+func (co *consumer) removeNode() *attempt.Removal {
 	co.end(ErrClosed)
-	return line.Remove(co.sess, co.node)
+	return attempt.Remove(co.sess, co.node)
 }

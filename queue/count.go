@@ -27,7 +27,7 @@ type Counts struct {
 // are put, claimed or finished meanwhile.
 func (q *Queue) Len(ctx context.Context) (Counts, error) {
 	var n Counts
-	err := q.retryRead(ctx, func(sess *zk.Session) error {
+	err := q.do(ctx, func(sess *zk.Session) error {
 		n = Counts{}
 		stored, err := q.reader.countBelow(ctx, sess, dirReady)
 		if err != nil {

@@ -5,7 +5,6 @@ package queue
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -41,7 +40,8 @@ func (q *Queue) DeadLetters(ctx context.Context) iter.Seq2[DeadLetter, error] {
 // deadLetters is the part of a Queue that looks after its dead letters.
 type deadLetters struct {
 	reader
-	sweeper *sweeper
+	sweeper  *sweeper
+	producer *producer
 }
 
 // storedItem is an item and where it is.
@@ -87,7 +87,7 @@ func (l *deadLetters) each(ctx context.Context, f func(*storedItem) (bool, error
 
 // Requeue puts dead letters back into the queue, behind what has arrived by now, with all their attempts before them,
 // and returns how many. It takes those with the given ids, or all if none is given. Each goes back in one
-// transaction, so it is always in one place. One that has gone back while the answer was lost may not be counted.
+// transaction, so it is always in one place.
 func (q *Queue) Requeue(ctx context.Context, ids ...string) (int, error) {
 	n := 0
 	err := q.letters.each(ctx, func(x *storedItem) (bool, error) {
@@ -133,36 +133,38 @@ func (q *Queue) PurgeDead(ctx context.Context, ids ...string) (int, error) {
 // takeOut removes a dead letter, and appends it to its ready list in the same transaction if there is something to
 // append. It reports whether this call has moved the letter.
 func (l *deadLetters) takeOut(ctx context.Context, x *storedItem, to *segment.Record) (bool, error) {
-	moved := false
-	err := l.retryRead(ctx, func(sess *zk.Session) error {
-		for {
-			p := l.layout.store.NewTxn(zk.DeleteOp(x.path, x.version))
-			if to != nil {
-				c, err := l.place(ctx, sess, p, to)
-				if err != nil {
-					return err
+	for {
+		var p *segment.Txn
+		if err := l.do(ctx, func(sess *zk.Session) error {
+			p = l.layout.store.NewTxn(zk.DeleteOp(x.path, x.version))
+			if to == nil {
+				forget, err := l.forget(ctx, sess, x.rec.Key, x.rec.ID.String())
+				for _, op := range forget {
+					p.Guard(op)
 				}
-				p.Append(c, to.Encode())
-			}
-			results, err := sess.Multi(ctx, p.Ops()...)
-			failed, refused := errors.AsType[*zk.MultiError](err)
-			switch {
-			case err == nil:
-				p.Done(results)
-				moved = true
-				return nil
-			case refused && failed.Index == 0 && (errors.Is(failed, zk.NoNode) || errors.Is(failed, zk.BadVersion)):
-				// Another client was quicker; or we were, and did not get the answer.
-				return nil
-			case p.Stale(err), refused && failed.Index > 0 && groupChanged(failed, p):
-			case zk.OutcomeOf(err) == zk.Unknown && ctx.Err() == nil:
-				return fmt.Errorf("%w: %w", zk.ErrConnectionLost, err) // retryRead calls again: the letter's node tells
-			default:
 				return err
 			}
+			c, err := l.place(ctx, sess, p, to)
+			if err == nil {
+				p.Append(c, to.Encode())
+			}
+			return err
+		}); err != nil {
+			return false, err
 		}
-	})
-	return moved, err
+		results, err := l.producer.apply(ctx, p.Ops()...)
+		failed, refused := errors.AsType[*zk.MultiError](err)
+		switch {
+		case err == nil:
+			p.Done(results)
+			return true, nil
+		case refused && failed.Index == 0 && (errors.Is(failed, zk.NoNode) || errors.Is(failed, zk.BadVersion)):
+			return false, nil // another client was quicker
+		case p.Stale(err), refused && failed.Index > 0 && (groupChanged(failed, p) || to == nil):
+		default:
+			return false, err
+		}
+	}
 }
 
 // tidy removes segments of dead letters that are sealed and empty, in the background.

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -37,7 +37,7 @@ func (d *dispatcher) keepBounds(co *consumer) {
 	ctx, cancel := context.WithCancel(co.ctx)
 	defer cancel()
 	defer context.AfterFunc(d.ctx, cancel)()
-	letters := &deadLetters{reader{d.base}, d.sweeper}
+	letters := &deadLetters{reader{d.base}, d.sweeper, nil}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -148,7 +148,7 @@ func (l *deadLetters) oldest(ctx context.Context, sess *zk.Session) (paths []str
 // tooOld returns how many of the letters, the oldest first, have been dead for too long, by the times at which their
 // nodes were created. Those that are gone count: they were the oldest.
 func (l *deadLetters) tooOld(ctx context.Context, sess *zk.Session, letters []string) (n int, err error) {
-	for _, look := range line.Each(sess, letters, (*zk.Batch).Exists) {
+	for _, look := range attempt.Each(sess, letters, (*zk.Batch).Exists) {
 		e, err := look.Get(ctx)
 		if err != nil {
 			return 0, err

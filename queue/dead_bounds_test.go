@@ -307,7 +307,7 @@ func TestRequeueAndRemovalOfADeadLetterExcludeEachOther(t *testing.T) {
 		kill(t, q, 3)
 		held, release := context.WithCancel(t.Context())
 		w.Control(func(r zktest.Request) zktest.Fault {
-			if len(r.Parts) > 1 && r.Parts[0].Op == zktest.OpDelete {
+			if len(r.Parts) > 2 && r.Parts[1].Op == zktest.OpDelete {
 				return zktest.Until(held) // the requeue
 			}
 			return zktest.Pass

@@ -2,7 +2,20 @@ package queue
 
 // Errors.
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/seed-a3166700/turnstile/internal/attempt"
+)
+
+// unresolvedError is an ErrUnresolved, and says why.
+type unresolvedError struct{ why error }
+
+func (e unresolvedError) Error() string { return fmt.Sprintf("%v: %v", ErrUnresolved, e.why) }
+
+func (e unresolvedError) Unwrap() []error {
+	return []error{ErrUnresolved, attempt.ErrUnresolved, e.why}
+}
 
 // FullError says how full a queue is that takes no more items. It is an ErrFull.
 type FullError struct{ Items, MaxItems int }

@@ -34,7 +34,7 @@ func (g gateRecord) encode() ([]byte, error) {
 
 // gate reads the gate node.
 func (r reader) gate(ctx context.Context) (g gateRecord, stat zk.Stat, err error) {
-	err = r.retryRead(ctx, func(sess *zk.Session) error {
+	err = r.do(ctx, func(sess *zk.Session) error {
 		node, err := latest(ctx, sess, r.layout.path(dirGate))
 		g, stat = parseGate(node.Data), node.Stat
 		return err
@@ -61,7 +61,7 @@ func (p *producer) setGate(ctx context.Context, change func(*gateRecord) bool, o
 		if err != nil {
 			return err
 		}
-		err = p.apply(ctx, append([]zk.Op{zk.SetOp(p.layout.path(dirGate), data, stat.Version)}, ops...)...)
+		_, err = p.apply(ctx, append([]zk.Op{zk.SetOp(p.layout.path(dirGate), data, stat.Version)}, ops...)...)
 		if !errors.Is(err, zk.BadVersion) && !p.missing(err) {
 			return err // nil, too
 		}

@@ -8,7 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 
-	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -165,7 +165,7 @@ func (s *succession) append(ctx context.Context, sess *zk.Session, p *segment.Tx
 // eachGroup calls f with the list of every group that is busy.
 func (r reader) eachGroup(ctx context.Context, f func(*segment.List) error) error {
 	list := func(dir string) (names []string, err error) {
-		err = r.retryRead(ctx, func(sess *zk.Session) error {
+		err = r.do(ctx, func(sess *zk.Session) error {
 			names, _, err = sess.Children(ctx, dir)
 			if errors.Is(err, zk.NoNode) {
 				return nil // it has been emptied since it was listed
@@ -197,7 +197,7 @@ func (r reader) eachWaiting(ctx context.Context, f func(located) bool) error {
 	return r.eachGroup(ctx, func(g *segment.List) error {
 		return r.eachStored(ctx, g, func(x *storedItem) bool {
 			return x.corruptRecord() ||
-				f(located{Peeked: x.peeked(Waiting, x.rec.Priority), path: x.path, version: x.version})
+				f(located{Peeked: x.peeked(Waiting, x.rec.Priority), path: x.path, key: x.rec.Key, version: x.version})
 		})
 	})
 }
@@ -211,7 +211,7 @@ func (r reader) countWaiting(ctx context.Context, sess *zk.Session) (total int, 
 			return 0, err
 		}
 	}
-	for _, look := range line.Each(sess, paths, (*zk.Batch).Exists) {
+	for _, look := range attempt.Each(sess, paths, (*zk.Batch).Exists) {
 		e, err := look.Get(ctx)
 		if err != nil {
 			return 0, err
@@ -223,7 +223,7 @@ func (r reader) countWaiting(ctx context.Context, sess *zk.Session) (total int, 
 
 // childrenOf returns the paths of the children of those nodes that exist.
 func childrenOf(ctx context.Context, sess *zk.Session, paths []string) (children []string, err error) {
-	for path, list := range line.Each(sess, paths, (*zk.Batch).Children) {
+	for path, list := range attempt.Each(sess, paths, (*zk.Batch).Children) {
 		c, err := list.Get(ctx)
 		if err != nil && !errors.Is(err, zk.NoNode) {
 			return nil, err

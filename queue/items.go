@@ -32,6 +32,7 @@ func (q *Queue) Items(ctx context.Context, state State) iter.Seq2[Peeked, error]
 type located struct {
 	Peeked
 	path    string
+	key     string
 	version int32
 	at      place // of a ready or claimed one
 }
@@ -53,7 +54,7 @@ func (r reader) each(ctx context.Context, state State, f func(located) bool) err
 	case Dead:
 		dead := r.layout.deadLetters()
 		return r.eachStored(ctx, dead, func(x *storedItem) bool {
-			return f(located{Peeked: x.peeked(Dead, x.rec.Priority), path: x.path, version: x.version})
+			return f(located{Peeked: x.peeked(Dead, x.rec.Priority), path: x.path, key: x.rec.Key, version: x.version})
 		})
 	}
 	return fmt.Errorf("%w: no state %d", zk.BadArguments, state)
@@ -61,7 +62,7 @@ func (r reader) each(ctx context.Context, state State, f func(located) bool) err
 
 // priorities returns those that have a ready list.
 func (r reader) priorities(ctx context.Context) (priorities []int, err error) {
-	err = r.retryRead(ctx, func(sess *zk.Session) error {
+	err = r.do(ctx, func(sess *zk.Session) error {
 		names, _, err := sess.Children(ctx, r.layout.path(dirReady))
 		priorities = segment.Numbers(names, parsePriority)
 		return err
@@ -82,7 +83,7 @@ func (r reader) eachReady(ctx context.Context, f func(located) bool) error {
 
 // listClaims is layout.listClaims through broken connections.
 func (r reader) listClaims(ctx context.Context) (claims []claim, err error) {
-	err = r.retryRead(ctx, func(sess *zk.Session) (err error) {
+	err = r.do(ctx, func(sess *zk.Session) (err error) {
 		claims, err = r.layout.listClaims(ctx, sess)
 		return err
 	})
@@ -159,7 +160,7 @@ func (s itemRange) tries(seq int, owned bool) int {
 // consumer returns what a consumer's node says, also if the consumer is gone.
 func (r reader) consumer(ctx context.Context, id string) (*Consumer, error) {
 	c := &Consumer{ID: id}
-	err := r.retryRead(ctx, func(sess *zk.Session) error {
+	err := r.do(ctx, func(sess *zk.Session) error {
 		data, _, err := sess.Get(ctx, r.layout.path(dirConsumers, id))
 		if errors.Is(err, zk.NoNode) {
 			return nil
@@ -176,7 +177,7 @@ func (r reader) consumer(ctx context.Context, id string) (*Consumer, error) {
 func (r reader) readRange(ctx context.Context, c *claim) (itemRange, int32, error) {
 	s := itemRange{Last: -1}
 	var version int32
-	err := r.retryRead(ctx, func(sess *zk.Session) error {
+	err := r.do(ctx, func(sess *zk.Session) error {
 		data, stat, err := sess.Get(ctx, c.path)
 		if errors.Is(err, zk.NoNode) {
 			return nil
@@ -194,7 +195,7 @@ func (r reader) eachBehindCursor(ctx context.Context, priority int, f func(locat
 	ready := r.layout.readyList(priority)
 	var at segment.Cursor
 	var segments []int
-	err := r.retryRead(ctx, func(sess *zk.Session) error {
+	err := r.do(ctx, func(sess *zk.Session) error {
 		data, _, err := sess.Get(ctx, ready.Dir)
 		if errors.Is(err, zk.NoNode) {
 			return nil
@@ -217,7 +218,7 @@ func (r reader) eachBehindCursor(ctx context.Context, priority int, f func(locat
 		if n == at.Segment {
 			from = at.Item
 		}
-		err := r.retryRead(ctx, func(sess *zk.Session) error {
+		err := r.do(ctx, func(sess *zk.Session) error {
 			stat, ok, err := sess.Exists(ctx, ready.Segment(n))
 			if end = 0; ok {
 				end = segment.Creations(stat)
@@ -243,7 +244,7 @@ func (r reader) eachOf(ctx context.Context, at place, items []int, f func(locate
 	dir := r.layout.readyList(at.priority).Segment(at.segment)
 	return r.readStored(ctx, dir, items, func(x *storedItem) bool {
 		return x.corruptRecord() || f(located{
-			Peeked: x.peeked(Ready, at.priority), path: x.path, version: x.version,
+			Peeked: x.peeked(Ready, at.priority), path: x.path, key: x.rec.Key, version: x.version,
 			at: place{at.priority, at.segment, x.seq},
 		})
 	})
@@ -252,7 +253,7 @@ func (r reader) eachOf(ctx context.Context, at place, items []int, f func(locate
 // eachDelayed calls f with every item that is not due, or has not been moved: bucket by bucket.
 func (r reader) eachDelayed(ctx context.Context, f func(located) bool) error {
 	var buckets []bucket
-	err := r.retryRead(ctx, func(sess *zk.Session) error {
+	err := r.do(ctx, func(sess *zk.Session) error {
 		names, _, err := sess.Children(ctx, r.layout.path(dirDelayed))
 		buckets = nil
 		for _, name := range names {
@@ -269,7 +270,7 @@ func (r reader) eachDelayed(ctx context.Context, f func(located) bool) error {
 	for _, b := range buckets {
 		if err := r.eachStored(ctx, r.layout.bucket(b), func(x *storedItem) bool {
 			return x.corruptRecord() ||
-				f(located{Peeked: x.peeked(Delayed, x.rec.Priority), path: x.path, version: x.version})
+				f(located{Peeked: x.peeked(Delayed, x.rec.Priority), path: x.path, key: x.rec.Key, version: x.version})
 		}); err != nil {
 			return err
 		}
@@ -280,7 +281,7 @@ func (r reader) eachDelayed(ctx context.Context, f func(located) bool) error {
 // eachStored calls f with the items of a list, segment by segment.
 func (r reader) eachStored(ctx context.Context, list *segment.List, f func(*storedItem) bool) error {
 	var segments []int
-	err := r.retryRead(ctx, func(sess *zk.Session) (err error) {
+	err := r.do(ctx, func(sess *zk.Session) (err error) {
 		segments, err = list.Segments(ctx, sess)
 		return err
 	})
@@ -289,7 +290,7 @@ func (r reader) eachStored(ctx context.Context, list *segment.List, f func(*stor
 	}
 	for _, n := range segments {
 		var items []int
-		err := r.retryRead(ctx, func(sess *zk.Session) (err error) {
+		err := r.do(ctx, func(sess *zk.Session) (err error) {
 			items, err = list.Items(ctx, sess, n)
 			return err
 		})
@@ -310,7 +311,7 @@ func (r reader) readStored(ctx context.Context, dir string, items []int, f func(
 		return nil
 	}
 	large := false
-	err := r.retryRead(ctx, func(sess *zk.Session) error {
+	err := r.do(ctx, func(sess *zk.Session) error {
 		class, _, err := sess.Get(ctx, dir)
 		if errors.Is(err, zk.NoNode) {
 			items = nil
@@ -328,7 +329,7 @@ func (r reader) readStored(ctx context.Context, dir string, items []int, f func(
 	}
 	for chunk := range slices.Chunk(items, size) {
 		var nodes []*zk.Data
-		err := r.retryRead(ctx, func(sess *zk.Session) (err error) {
+		err := r.do(ctx, func(sess *zk.Session) (err error) {
 			nodes, err = r.layout.store.Read(ctx, sess, dir, chunk, large)
 			return err
 		})

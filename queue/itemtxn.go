@@ -44,10 +44,13 @@ func (it *Item) remove(r removal) error {
 		}
 		switch {
 		case err == nil:
-		case errors.Is(err, errAgain), it.co.d.missing(err), errors.Is(err, zk.ErrConnectionLost):
+		case errors.Is(err, errAgain), it.co.d.missing(err):
 			continue
 		default:
-			return co.orLost(err)
+			if err := co.again(err); err != nil {
+				return err
+			}
+			continue
 		}
 		p := co.d.layout.store.NewTxn()
 		if c != nil {
@@ -55,10 +58,13 @@ func (it *Item) remove(r removal) error {
 			p.Append(c, r.data)
 		}
 		if err := next.append(co.ctx, co.sess, p); err != nil {
-			if co.d.missing(err) || errors.Is(err, zk.ErrConnectionLost) {
+			if co.d.missing(err) {
 				continue
 			}
-			return co.orLost(err)
+			if err := co.again(err); err != nil {
+				return err
+			}
+			continue
 		}
 		co.marks.order.Lock()
 		e := co.beginAck(c == nil, it)
@@ -95,7 +101,10 @@ func (it *Item) remove(r removal) error {
 			return co.orLost(ofCaller(failed, 2, len(r.ops)))
 		case zk.OutcomeOf(err) != zk.Unknown:
 			e.end(false)
-			return co.orLost(err)
+			if err := co.again(err); err != nil {
+				return err
+			}
+			continue
 		}
 		there, lookErr := co.exist(path)
 		if lookErr != nil {
@@ -175,12 +184,17 @@ func (it *Item) putBack(tries int) error {
 			return errItemRemoved
 		case refused && failed.Index == 3 && errors.Is(failed, zk.NoNode):
 			err := l.list.Mend(co.ctx, co.sess) // another client has removed the change node
-			if err != nil && !d.missing(err) && !errors.Is(err, zk.ErrConnectionLost) {
-				return co.orLost(err)
+			if err != nil && !d.missing(err) {
+				if err := co.again(err); err != nil {
+					return err
+				}
 			}
 			continue
 		case zk.OutcomeOf(err) != zk.Unknown:
-			return co.orLost(err)
+			if err := co.again(err); err != nil {
+				return err
+			}
+			continue
 		default:
 			// Only this consumer writes the claim's node, so it tells whether it has.
 			s, there, lookErr := l.readNode(co.ctx)

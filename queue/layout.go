@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -94,26 +95,11 @@ func (y *layout) build(ctx context.Context, sess *zk.Session) error {
 func (y *layout) makeRoot(ctx context.Context, sess *zk.Session) error {
 	_, err := sess.CreateNode(ctx, y.node(y.root, []byte(mark), zk.Persistent))
 	if errors.Is(err, zk.NoNode) {
-		if err := y.makeParents(ctx, sess, path.Dir(y.root)); err != nil {
+		dirs := attempt.Dirs{Keep: attempt.Forever, ACL: y.store.ACL}
+		if err := dirs.Make(ctx, sess, path.Dir(y.root)); err != nil {
 			return err
 		}
 		_, err = sess.CreateNode(ctx, y.node(y.root, []byte(mark), zk.Persistent))
-	}
-	if errors.Is(err, zk.NodeExists) {
-		return nil
-	}
-	return err
-}
-
-// makeParents creates what is missing above the root, from the leaf upward, because the ancestors may be closed to us
-// (CURATOR-715).
-func (y *layout) makeParents(ctx context.Context, sess *zk.Session, dir string) error {
-	_, err := sess.CreateNode(ctx, y.node(dir, nil, zk.Persistent))
-	if errors.Is(err, zk.NoNode) && path.Dir(dir) != dir {
-		if err := y.makeParents(ctx, sess, path.Dir(dir)); err != nil {
-			return err
-		}
-		_, err = sess.CreateNode(ctx, y.node(dir, nil, zk.Persistent))
 	}
 	if errors.Is(err, zk.NodeExists) {
 		return nil

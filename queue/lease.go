@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -86,15 +86,22 @@ func (l *lease) giveBack(ctx context.Context, from int) error {
 			}
 			err = nil
 		}
-		if zk.OutcomeOf(err) == zk.NotSent && errors.Is(err, zk.ErrConnectionLost) && l.co.err() == nil {
-			continue // it has never left, and waits for the next connection
-		}
 		if failed, ok := errors.AsType[*zk.MultiError](err); ok && failed.Index == 0 && errors.Is(err, zk.NoNode) {
 			l.co.claimRemoved()
 			return l.co.err()
 		}
 		if failed, ok := errors.AsType[*zk.MultiError](err); ok && failed.Index == 2 && errors.Is(err, zk.NoNode) {
-			if err := l.list.Mend(ctx, sess); err != nil { // another client has removed the change node
+			err := l.list.Mend(ctx, sess) // another client has removed the change node
+			if err != nil {
+				err = attempt.Again(ctx, sess, err)
+			}
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil && zk.OutcomeOf(err) != zk.Unknown && l.co.err() == nil {
+			if err := attempt.Again(ctx, sess, err); err != nil {
 				return err
 			}
 			continue
@@ -184,43 +191,35 @@ func (l *leaseState) ends(n int) bool { return l.open == n && len(l.buffer) == 0
 
 // readNode reads the claim's node, as it is when everything that was sent before was done or never will be.
 func (l *lease) readNode(ctx context.Context) (itemRange, bool, error) {
-	for {
+	data, err := attempt.Ask(ctx, l.co.sess, func() (zk.Data, error) {
 		b := l.co.sess.Batch()
-		passed := line.Barrier(b, l.path)
+		passed := attempt.Fence(b)
 		get := b.Get(l.path)
 		b.Send()
-		err := passed(ctx)
-		var data zk.Data
-		if err == nil {
-			data, err = get.Get(ctx)
+		if err := passed(ctx); err != nil {
+			return zk.Data{}, err
 		}
-		switch {
-		case err == nil:
-			s, ok := parseRange(data.Data)
-			return s, ok, nil
-		case errors.Is(err, zk.NoNode):
-			return itemRange{}, false, nil
-		case ctx.Err() != nil:
-			return itemRange{}, false, context.Cause(ctx)
-		case l.co.err() != nil:
-			return itemRange{}, false, l.co.err()
-		case !errors.Is(err, zk.ErrConnectionLost):
-			return itemRange{}, false, err
-		}
+		return get.Get(ctx)
+	})
+	switch {
+	case err == nil:
+		s, ok := parseRange(data.Data)
+		return s, ok, nil
+	case errors.Is(err, zk.NoNode):
+		return itemRange{}, false, nil
+	case ctx.Err() != nil:
+		return itemRange{}, false, context.Cause(ctx)
+	default:
+		return itemRange{}, false, l.co.orLost(err)
 	}
 }
 
 // deleteNode deletes the node of a claim that has no items left, in the background. If that does not succeed before
 // the session ends, the consumer that takes the claim over finds nothing in it, and removes it.
 func (l *lease) deleteNode() {
-	sess := l.co.sess
+	gone := attempt.Remove(l.co.sess, l.path)
 	go func() {
-		for sess.Err() == nil {
-			err := sess.Delete(sess.Context(), l.path, -1)
-			if err == nil || !errors.Is(err, zk.ErrConnectionLost) {
-				break
-			}
-		}
+		_ = gone.Wait(context.Background()) // it ends with the session
 		l.tidy()
 	}()
 }

@@ -21,8 +21,9 @@ const sweepEvery = 64
 
 // PutOnce adds an item unless one was added under the same key before, and returns the id of the one that is in, or
 // was, and whether this call has added it. The key counts for Config.KeepKeys after the put, also after the item was
-// consumed, and across restarts of the producer. Later puts of new keys remove keys that no longer count. A full
-// queue neither refuses nor delays a call whose item is in, or was. Otherwise it is like Put.
+// consumed, and across restarts of the producer, but not after the item was removed by Remove, Purge or PurgeDead.
+// Later puts of new keys remove keys that no longer count. A full queue neither refuses nor delays a call whose item is
+// in, or was. Otherwise it is like Put.
 //
 // The key is a node, which the transaction that adds the item creates: there is no moment at which only one of the
 // two exists.
@@ -36,8 +37,10 @@ func (q *Queue) PutOnce(
 		return "", false, q.failed("put", err)
 	}
 	sum := sha256.Sum256([]byte(key))
-	dir := q.layout.path(dirKeys, hex.EncodeToString(sum[:1]))
-	path := dir + "/" + hex.EncodeToString(sum[1:17])
+	part := hex.EncodeToString(sum[:1])
+	p.rec.Key = part + "/" + hex.EncodeToString(sum[1:17])
+	p.data = p.rec.Encode()
+	dir, path := q.layout.path(dirKeys, part), q.layout.path(dirKeys, p.rec.Key)
 	o := &once{producer: &q.producer, dir: dir, path: path, encodedItem: p, ops: ops}
 	id, added, err = o.put(ctx)
 	if err != nil {
@@ -86,12 +89,12 @@ func (o *once) put(ctx context.Context) (id string, added bool, err error) {
 		case !errors.Is(failed, zk.NodeExists) && !errors.Is(failed, zk.BadVersion):
 			return "", false, failed.failed
 		}
-		theirs, err := o.read(ctx)
+		theirs, there, err := o.read(ctx)
 		switch {
-		case errors.Is(err, zk.NoNode):
-			mark = fresh
 		case err != nil:
 			return "", false, err
+		case !there:
+			mark = fresh
 		case theirs.id == ours || o.counts(theirs):
 			return theirs.id, theirs.id == ours, nil
 		default:
@@ -110,16 +113,11 @@ func (e rememberedError) Error() string { return "queue: there was a put of this
 // remembered returns a rememberedError if the key counts. It is called where a put would wait for room, which this
 // one then does not need.
 func (o *once) remembered(ctx context.Context) error {
-	k, err := o.read(ctx)
-	switch {
-	case errors.Is(err, zk.NoNode):
-		return nil
-	case err != nil:
-		return err
-	case o.counts(k):
+	k, there, err := o.read(ctx)
+	if err == nil && there && o.counts(k) {
 		return rememberedError{k.id}
 	}
-	return nil
+	return err
 }
 
 // key is a key's node: which item was put under it, and until when that counts, by the servers' clock.
@@ -138,6 +136,9 @@ func keyData(id string, keep time.Duration) []byte {
 // parseKey reads a key's node. If it does not say how long it counts, it counts as long as ours.
 func (p *producer) parseKey(d *zk.Data) key {
 	id, text, _ := strings.Cut(string(d.Data), " ")
+	if text == forgotten {
+		return key{id: id, version: d.Stat.Version}
+	}
 	keep, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || keep < 0 || keep > math.MaxInt64-d.Stat.Mtime {
 		keep = p.cfg.KeepKeys.Milliseconds()
@@ -145,37 +146,51 @@ func (p *producer) parseKey(d *zk.Data) key {
 	return key{id: id, until: d.Stat.Mtime + keep, version: d.Stat.Version}
 }
 
+// forgotten stands for how long a key counts whose item was removed.
+const forgotten = "0"
+
+// forget returns the operation with which the key of an item no longer counts, if there is one: the transaction that
+// removes the item does it, too. The server refuses it if another item has been put under the key since. The node
+// stays for a sweep: one that was deleted and made again would have a version that others have seen.
+func (b *base) forget(ctx context.Context, sess *zk.Session, key, id string) ([]zk.Op, error) {
+	if key == "" {
+		return nil, nil
+	}
+	path := b.layout.path(dirKeys, key)
+	d, err := latest(ctx, sess, path)
+	if errors.Is(err, zk.NoNode) {
+		return nil, nil
+	}
+	if of, _, _ := strings.Cut(string(d.Data), " "); err != nil || of != id {
+		return nil, err
+	}
+	return []zk.Op{zk.SetOp(path, []byte(id+" "+forgotten), d.Stat.Version)}, nil
+}
+
 // counts reports whether a key still counts.
 func (p *producer) counts(k key) bool { return k.until > p.clock.now() }
 
-// read returns what the key's node says.
-func (o *once) read(ctx context.Context) (key, error) {
-	for {
-		sess, err := o.session(ctx)
-		if err != nil {
-			return key{}, err
-		}
+// read returns what the key's node says, and whether it is there.
+func (o *once) read(ctx context.Context) (k key, there bool, err error) {
+	err = o.do(ctx, func(sess *zk.Session) error {
 		d, err := latest(ctx, sess, o.path)
-		if err == nil || !o.again(ctx, sess, err) {
-			return o.parseKey(&d), err
+		k, there = o.parseKey(&d), err == nil
+		if errors.Is(err, zk.NoNode) {
+			return nil
 		}
-	}
+		return err
+	})
+	return k, there, err
 }
 
 func (o *once) makeDir(ctx context.Context) error {
-	for {
-		sess, err := o.session(ctx)
-		if err != nil {
-			return err
-		}
-		_, err = sess.CreateNode(ctx, o.layout.node(o.dir, nil, zk.Persistent))
-		switch {
-		case err == nil, errors.Is(err, zk.NodeExists):
+	return o.do(ctx, func(sess *zk.Session) error {
+		_, err := sess.CreateNode(ctx, o.layout.node(o.dir, nil, zk.Persistent))
+		if errors.Is(err, zk.NodeExists) {
 			return nil
-		case !o.missing(err) && !o.again(ctx, sess, err):
-			return err
 		}
-	}
+		return err
+	})
 }
 
 // sweep removes old keys now and then.

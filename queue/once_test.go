@@ -281,3 +281,60 @@ func TestKeyThatHasHadItsTimeIsPutAnewOnce(t *testing.T) {
 		}
 	})
 }
+
+// An item that was removed does not block its key.
+func TestKeyOfARemovedItemIsForgotten(t *testing.T) {
+	t.Parallel()
+	message := func(m queue.Message) queue.Message {
+		m.Body = []byte("x")
+		return m
+	}
+	purge := func(t *testing.T, q *queue.Queue, _ string) error {
+		n, err := q.Purge(t.Context())
+		if err == nil && n != 1 {
+			err = fmt.Errorf("%d items were purged, want 1", n)
+		}
+		return err
+	}
+	for name, row := range map[string]struct {
+		m      queue.Message
+		before func(t *testing.T, q *queue.Queue)
+		remove func(t *testing.T, q *queue.Queue, id string) error
+	}{
+		"ready":           {remove: purge},
+		"delayed":         {m: queue.Message{Delay: time.Hour}, remove: purge},
+		"head of a group": {m: queue.Message{Group: "g"}, remove: purge},
+		"waiting": {m: queue.Message{Group: "g"}, before: func(t *testing.T, q *queue.Queue) {
+			put(t, q, "head", queue.Message{Group: "g"})
+			take(t, q)
+		}, remove: purge},
+		"removed": {remove: func(t *testing.T, q *queue.Queue, id string) error { return q.Remove(t.Context(), id) }},
+		"dead letter": {remove: func(t *testing.T, q *queue.Queue, _ string) error {
+			kill(t, q, 1)
+			_, err := q.PurgeDead(t.Context())
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				q := w.queue(queue.Config{})
+				if row.before != nil {
+					row.before(t, q)
+				}
+				id, added, err := q.PutOnce(t.Context(), "key", message(row.m))
+				if err != nil || !added {
+					t.Fatalf("got %t, %v, want it added", added, err)
+				}
+				if err := row.remove(t, q, id); err != nil {
+					t.Fatal(err)
+				}
+				for _, want := range []bool{true, false} {
+					_, added, err := w.queue(queue.Config{}).PutOnce(t.Context(), "key", message(row.m))
+					if err != nil || added != want {
+						t.Errorf("got %t, %v, want %t: added anew, once", added, err, want)
+					}
+				}
+			})
+		})
+	}
+}

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/seed-a3166700/turnstile/zk"
 )
 
 // Peek returns the item that the next consumer without a claim of its own would get, and leaves it there; ErrEmpty if
@@ -30,15 +32,14 @@ func (q *Queue) Age(ctx context.Context) (time.Duration, error) {
 	}
 	if q.clock.now() == 0 {
 		// Only a write tells the servers' time.
-		sess, err := q.session(ctx)
+		err := q.do(ctx, func(sess *zk.Session) error {
+			r, err := q.producer.receipts.Get(ctx, sess)
+			q.producer.receipts.Put(r)
+			return err
+		})
 		if err != nil {
 			return 0, q.failed("age", err)
 		}
-		r, err := q.producer.receipts.Get(ctx, sess)
-		if err != nil {
-			return 0, q.failed("age", err)
-		}
-		q.producer.receipts.Put(r)
 	}
 	return max(0, time.UnixMilli(q.clock.now()).Sub(oldest)), nil
 }

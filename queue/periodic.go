@@ -93,16 +93,7 @@ type repeater struct {
 
 // run repeats the item until ctx ends, or something is wrong for good, under one session after the other.
 func (p *repeater) run(ctx context.Context) error {
-	for {
-		sess, err := p.q.session(ctx)
-		if err != nil {
-			return err
-		}
-		if err := p.lead(ctx, sess); err != nil && !p.q.again(ctx, sess, err) && !p.q.missing(err) &&
-			!errors.Is(err, line.ErrGone) {
-			return err
-		}
-	}
+	return p.q.do(ctx, func(sess *zk.Session) error { return p.lead(ctx, sess) })
 }
 
 // lead waits until this process is first in line, and puts the items as long as the session lasts.
@@ -133,7 +124,11 @@ func (p *repeater) lead(ctx context.Context, sess *zk.Session) error {
 	defer end(nil)
 	defer context.AfterFunc(sess.Context(), func() { end(context.Cause(sess.Context())) })()
 	for {
-		if err := p.putNext(ctx, sess); err != nil {
+		err := p.putNext(ctx, sess)
+		switch {
+		case ctx.Err() != nil: // what is unresolved then, the node tells under the next session
+			return context.Cause(ctx)
+		case err != nil:
 			return err
 		}
 	}
@@ -197,7 +192,7 @@ func (p *repeater) last(ctx context.Context, sess *zk.Session) (last int64, vers
 		default:
 			return last, node.Stat.Version, nil
 		}
-		err = p.q.producer.apply(ctx, zk.SetOp(p.dir, data, node.Stat.Version))
+		_, err = p.q.producer.apply(ctx, zk.SetOp(p.dir, data, node.Stat.Version))
 		unknown := zk.OutcomeOf(err) == zk.Unknown && ctx.Err() == nil // the next look tells
 		if err != nil && !unknown && !errors.Is(err, zk.BadVersion) {
 			return 0, 0, err

@@ -300,7 +300,7 @@ func (m *mover) read(ctx context.Context, s *bucketSegment, items []int) ([]*zk.
 	switch {
 	case err == nil:
 		return nodes, nil
-	case ctx.Err() != nil, errors.Is(err, zk.ErrConnectionLost):
+	case ctx.Err() != nil, zk.Temporary(err):
 		return nil, err
 	case co.err() != nil:
 		return nil, co.err()

@@ -7,14 +7,15 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// Purge removes every item that is ready, delayed, or waiting in a group, for good, and returns how many. It leaves
-// claimed items, dead letters and the keys of PutOnce alone. It may or may not remove items that are put meanwhile;
-// however many they are, it ends. If ctx ends first, it returns ctx's cause, and goes on in the background with what it
-// has claimed by then, which it does not count.
+// Purge removes every item that is ready, delayed, or waiting in a group, for good, and returns how many. The keys of
+// PutOnce of these items no longer count. It leaves claimed items and dead letters alone. It may or may not remove
+// items that are put meanwhile; however many they are, it ends. If ctx ends first, it returns ctx's cause, and goes on
+// in the background with what it has claimed by then, which it does not count.
 func (q *Queue) Purge(ctx context.Context) (int, error) {
 	p := purger{q.reader, &q.producer, &q.dispatcher}
 	n := 0
@@ -69,6 +70,9 @@ func (p purger) ready(ctx context.Context) (int, error) {
 		case p.ctx.Err() != nil:
 			err = ErrClosed
 		case ctx.Err() == nil && q.dispatcher.passes(err):
+			if co != nil && zk.Temporary(err) {
+				_ = attempt.Again(ctx, co.sess, err) // what is asked next tells what it would
+			}
 			err = p.awaitFree(ctx, co) // then once more
 		}
 	}
@@ -99,7 +103,7 @@ func (p purger) awaitFree(ctx context.Context, co *consumer) error {
 	if co.sess.Err() == nil {
 		return co.removeNode().Wait(ctx)
 	}
-	return p.retryRead(ctx, func(sess *zk.Session) error {
+	return p.do(ctx, func(sess *zk.Session) error {
 		for {
 			_, there, w, err := sess.ExistsW(ctx, co.node)
 			if err != nil {
@@ -118,7 +122,7 @@ func (p purger) awaitFree(ctx context.Context, co *consumer) error {
 
 // ends returns where each ready list ends: the place behind its last item.
 func (p purger) ends(ctx context.Context) (ends []place, err error) {
-	err = p.retryRead(ctx, func(sess *zk.Session) error {
+	err = p.do(ctx, func(sess *zk.Session) error {
 		ends = nil
 		// A server that lags behind may not know yet of items that were put.
 		if err := sess.Sync(ctx, p.layout.root); err != nil {
@@ -230,7 +234,7 @@ func (f *fetcher) removeAll(ctx context.Context, items []*Item) (int, error) {
 		ctx := context.WithoutCancel(ctx)
 		var wg sync.WaitGroup
 		for i, it := range items {
-			wg.Go(func() { errs[i] = it.finish(ctx, it.acknowledge, nil) })
+			wg.Go(func() { errs[i] = it.finish(ctx, it.purge, nil) })
 		}
 		wg.Wait()
 	}) {
@@ -245,11 +249,31 @@ func (f *fetcher) removeAll(ctx context.Context, items []*Item) (int, error) {
 	return n, errors.Join(errs...)
 }
 
+// purge removes the item, and makes its key count no longer.
+func (it *Item) purge() error {
+	co := it.co
+	for {
+		forget, err := attempt.Ask(co.ctx, co.sess, func() ([]zk.Op, error) {
+			return co.d.forget(co.ctx, co.sess, it.rec.Key, it.ID())
+		})
+		switch {
+		case err != nil:
+			return co.orLost(err)
+		case len(forget) == 0:
+			return it.acknowledge()
+		}
+		err = it.remove(removal{ops: forget, final: true})
+		if !errors.Is(err, zk.BadVersion) && !errors.Is(err, zk.NoNode) || co.err() != nil {
+			return err // the key has not changed meanwhile
+		}
+	}
+}
+
 // waiting removes what waits for others of its group. Each group keeps its list, for as long as it has a head.
 func (p purger) waiting(ctx context.Context) (int, error) {
 	n := 0
 	err := p.eachGroup(ctx, func(g *segment.List) error {
-		removed, err := p.list(ctx, g, false)
+		removed, err := p.list(ctx, g, Waiting)
 		n += removed
 		return err
 	})
@@ -260,7 +284,7 @@ func (p purger) waiting(ctx context.Context) (int, error) {
 func (p purger) delayed(ctx context.Context) (int, error) {
 	n := 0
 	var names []string
-	err := p.retryRead(ctx, func(sess *zk.Session) (err error) {
+	err := p.do(ctx, func(sess *zk.Session) (err error) {
 		// A server that lags behind may not know yet of items that were put.
 		if err := sess.Sync(ctx, p.layout.root); err != nil {
 			return err
@@ -287,21 +311,32 @@ func (p purger) delayed(ctx context.Context) (int, error) {
 
 // bucket removes the items of a bucket. Those that are heads of groups go with what that does to the group.
 func (p purger) bucket(ctx context.Context, c *segment.List) (n int, err error) {
-	if n, err = p.list(ctx, c, true); !errors.Is(err, errHeads) {
+	if n, err = p.list(ctx, c, Delayed); !errors.Is(err, errHeads) {
 		return n, err
 	}
-	err = p.eachStored(ctx, c, func(x *storedItem) bool {
+	more, err := p.oneByOne(ctx, c, Delayed, func(*storedItem) bool { return true })
+	return n + more, err
+}
+
+// oneByOne removes those items of a list that match, with what that does to their groups and keys.
+func (p purger) oneByOne(
+	ctx context.Context, c *segment.List, state State, match func(*storedItem) bool,
+) (n int, err error) {
+	failed := p.eachStored(ctx, c, func(x *storedItem) bool {
+		if !match(x) {
+			return true
+		}
 		var there bool
 		there, err = p.producer.removeFound(ctx, located{
-			Peeked: Peeked{State: Delayed, Group: x.rec.Group}, path: x.path, version: x.version,
+			Peeked: x.peeked(state, x.rec.Priority), path: x.path, key: x.rec.Key, version: x.version,
 		})
 		if there {
 			n++
 		}
 		return err == nil
 	})
-	if errors.Is(err, errEnough) {
-		err = nil
+	if failed != nil && !errors.Is(failed, errEnough) {
+		err = failed
 	}
 	return n, err
 }
@@ -309,10 +344,18 @@ func (p purger) bucket(ctx context.Context, c *segment.List) (n int, err error) 
 // errHeads says that items may be heads of groups.
 var errHeads = errors.New("queue: there are groups")
 
-// list removes all items of a list. If heads is set and the queue has ever had a group, it returns errHeads instead.
-func (p purger) list(ctx context.Context, c *segment.List, heads bool) (int, error) {
+// list removes all items of a list, which are in a state. If they are delayed and the queue has ever had a group, it
+// returns errHeads instead.
+func (p purger) list(ctx context.Context, c *segment.List, state State) (int, error) {
 	n := 0
-	err := p.retryRead(ctx, func(sess *zk.Session) error {
+	keys, err := p.keyed(ctx)
+	if err == nil && keys {
+		n, err = p.oneByOne(ctx, c, state, func(x *storedItem) bool { return x.rec.Key != "" })
+	}
+	if err != nil {
+		return n, err
+	}
+	err = p.do(ctx, func(sess *zk.Session) error {
 		list, err := c.Segments(ctx, sess)
 		if err != nil {
 			return err
@@ -322,7 +365,7 @@ func (p purger) list(ctx context.Context, c *segment.List, heads bool) (int, err
 			if err != nil {
 				return err
 			}
-			if heads { // after the list: a group that it does not see has no item in the list
+			if state == Delayed { // after the list: a group that it does not see has no item in the list
 				stat, _, err := sess.Exists(ctx, p.layout.path(dirGroups))
 				if err != nil {
 					return err
@@ -350,4 +393,12 @@ func (p purger) list(ctx context.Context, c *segment.List, heads bool) (int, err
 		return nil
 	})
 	return n, err
+}
+
+// keyed reports whether any item was put under a key, lately.
+func (p purger) keyed(ctx context.Context) (bool, error) {
+	return run(ctx, p.base, func(sess *zk.Session) (bool, error) {
+		stat, _, err := sess.Exists(ctx, p.layout.path(dirKeys))
+		return stat.NumChildren > 0, err
+	})
 }

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/receipt"
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -77,7 +77,7 @@ func (q *Queue) PutBatch(ctx context.Context, messages []Message, ops ...zk.Op) 
 type producer struct {
 	reader
 	sweeper  *sweeper
-	receipts *receipt.Pool
+	receipts *attempt.Pool
 	made     atomic.Int64 // receipts
 	keyed    atomic.Int64 // calls of PutOnce that have added something
 }
@@ -117,7 +117,7 @@ type putOp struct {
 	ops     []zk.Op                     // the caller's
 	whole   bool                        // all items go in one transaction
 	full    func(context.Context) error // unless nil, called when there is no room: if it fails, so does the put
-	receipt *receipt.Receipt
+	receipt *attempt.Receipt
 	size    int  // of the largest request of the last attempt, in bytes, about
 	cut     bool // the last attempt ended with the connection
 	broken  int  // attempts in a row that ended with the connection and put nothing
@@ -184,30 +184,21 @@ func ofCaller(failed *zk.MultiError, before, n int) error {
 // send puts the items until all are in.
 func (s *putOp) send(ctx context.Context) error {
 	defer func() { s.receipts.Put(s.receipt) }()
-	for s.in < len(s.items) {
-		sess, err := s.session(ctx)
-		if err != nil {
-			return err
-		}
-		before := s.in
-		s.size, s.cut = 0, false
-		err = s.sendAll(ctx, sess)
-		switch {
-		case err == nil && s.cut:
-			if err := s.stuck(before); err != nil {
-				return err
+	return s.do(ctx, func(sess *zk.Session) error {
+		for s.in < len(s.items) {
+			before := s.in
+			s.size, s.cut = 0, false
+			if err := s.sendAll(ctx, sess); err != nil {
+				return err // what was in flight is accounted for, or nothing was
 			}
-		case err == nil:
-		case ctx.Err() != nil, errors.Is(err, ErrFull), errors.Is(err, ErrUnresolved):
-			return err
-		case sess.Err() != nil, errors.Is(err, zk.ErrConnectionLost):
-			// What was in flight is accounted for, or nothing was.
-		case s.missing(err):
-		default:
-			return err
+			if s.cut {
+				if err := s.stuck(before); err != nil {
+					return err
+				}
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // sendAll sends transactions one behind the other, until all items are in or something goes wrong. In any case it
@@ -386,5 +377,5 @@ func (s *putOp) resolve(ctx context.Context, pending []*inFlight) error {
 // flight would take a later one for its own.
 func (s *putOp) lost(err error) error {
 	s.receipt = nil
-	return fmt.Errorf("%w: %w", ErrUnresolved, err)
+	return unresolvedError{err}
 }

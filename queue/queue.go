@@ -23,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -76,14 +77,8 @@ type Queue struct {
 // New returns the queue at path. It asks no server: the queue creates its node and missing parents when it needs
 // them. It returns an error if path is invalid, or cfg makes no sense.
 func New(client *zk.Client, path string, cfg Config) (*Queue, error) {
-	if client == nil {
-		return nil, errors.New("queue: client must not be nil; open one with zk.Open")
-	}
-	if err := zk.ValidatePath(path); err != nil {
-		return nil, fmt.Errorf("queue: %w", err)
-	}
-	if path == "/" || path == "/zookeeper" {
-		return nil, fmt.Errorf("queue: %s belongs to the server; use a path such as /queues/mail", path)
+	if err := attempt.Args("queue", client, path, cfg.ACL); err != nil {
+		return nil, err
 	}
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -96,7 +91,7 @@ func New(client *zk.Client, path string, cfg Config) (*Queue, error) {
 	q.ctx, q.stop = context.WithCancelCause(context.Background())
 	q.reader.base, q.sweeper.base, q.dispatcher.base = &q.base, &q.base, &q.base
 	q.sweeper.sweeping, q.sweeper.stopSweeping = context.WithCancelCause(context.Background())
-	q.letters.reader, q.letters.sweeper = q.reader, &q.sweeper
+	q.letters = deadLetters{q.reader, &q.sweeper, &q.producer}
 	q.dispatcher.sweeper = &q.sweeper
 	q.producer.reader, q.producer.sweeper = q.reader, &q.sweeper
 	q.producer.receipts = q.producer.newReceipts()

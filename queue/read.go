@@ -46,7 +46,10 @@ func (f *fetcher) read(dir, class string, items []int) ([]bufferedItem, error) {
 			return buffer, nil // the segment is gone, and with it all its items
 		case f.co.err() != nil:
 			return nil, f.co.err()
-		case errors.Is(err, zk.ErrConnectionLost):
+		case zk.Temporary(err):
+			if err := f.co.again(err); err != nil {
+				return nil, err
+			}
 			continue
 		case n > 1:
 			chunk = n / 2 // without the one that cannot be read, or in replies that are small enough

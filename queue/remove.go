@@ -84,10 +84,15 @@ func (p *producer) removeFound(ctx context.Context, x located) (there bool, err 
 				return false, err
 			}
 		}
-		own := append([]zk.Op{zk.DeleteOp(x.path, x.version)}, claim...)
+		var own []zk.Op
 		var txn *segment.Txn
 		var next succession
-		err := p.retryRead(ctx, func(sess *zk.Session) (err error) {
+		err := p.do(ctx, func(sess *zk.Session) (err error) {
+			forget, err := p.forget(ctx, sess, x.key, x.ID)
+			if err != nil {
+				return err
+			}
+			own = slices.Concat([]zk.Op{zk.DeleteOp(x.path, x.version)}, claim, forget)
 			next = succession{}
 			if x.Group != "" && (x.State == Ready || x.State == Delayed) {
 				if next, err = p.succeed(ctx, sess, x.Group); err != nil {
@@ -103,12 +108,12 @@ func (p *producer) removeFound(ctx context.Context, x located) (there bool, err 
 		if err != nil {
 			return false, err
 		}
-		err = p.apply(ctx, txn.Ops()...)
+		_, err = p.apply(ctx, txn.Ops()...)
 		failed, refused := errors.AsType[*zk.MultiError](err)
 		switch {
 		case err == nil:
 			if x.State == Dead {
-				(&deadLetters{p.reader, p.sweeper}).tidy()
+				(&deadLetters{p.reader, p.sweeper, p}).tidy()
 			}
 			return true, nil
 		case !refused:
@@ -119,7 +124,7 @@ func (p *producer) removeFound(ctx context.Context, x located) (there bool, err 
 		case failed.Index == 0:
 			return false, nil // or it is finished, or removed
 		default:
-			// A consumer was quicker to claim it, or another item: the next look tells.
+			// A consumer was quicker to claim it, or another item, or its key has changed: the next look tells.
 		}
 	}
 }
@@ -133,7 +138,7 @@ func (p *producer) unclaimed(ctx context.Context, x located) (check []zk.Op, mov
 	ready := p.layout.readyList(x.at.priority)
 	var cursor segment.Cursor
 	var version int32
-	if err := p.retryRead(ctx, func(sess *zk.Session) error {
+	if err := p.do(ctx, func(sess *zk.Session) error {
 		if err := sess.Sync(ctx, ready.Dir); err != nil { // a server that lags would show the same again and again
 			return err
 		}

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/receipt"
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -23,8 +23,8 @@ const keepReceipts = time.Hour
 const receiptShards = 64
 
 // newReceipts returns the receipts of the queue's puts.
-func (p *producer) newReceipts() *receipt.Pool {
-	return &receipt.Pool{
+func (p *producer) newReceipts() *attempt.Pool {
+	return &attempt.Pool{
 		Node: func() zk.Node {
 			id := segment.NewID()
 			dir := p.layout.path(dirReceipts, hex.EncodeToString([]byte{id[0] % receiptShards}))
@@ -69,17 +69,20 @@ func (p *producer) removeReceipts(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	b := sess.Batch()
-	gone := make([]*zk.Future[struct{}], len(idle))
+	paths := make([]string, len(idle))
 	for i, r := range idle {
-		gone[i] = b.Delete(r.Path, -1)
+		paths[i] = r.Path
 	}
-	b.Send()
-	for _, g := range gone {
-		if _, err := g.Get(ctx); err != nil && !errors.Is(err, zk.NoNode) {
-			return
+	_ = attempt.Do(ctx, sess, func() error {
+		for _, gone := range attempt.Each(sess, paths, func(b *zk.Batch, path string) *zk.Future[struct{}] {
+			return b.Delete(path, -1)
+		}) {
+			if _, err := gone.Get(ctx); err != nil && !errors.Is(err, zk.NoNode) {
+				return err
+			}
 		}
-	}
+		return nil
+	})
 }
 
 // sweeper removes what is old or empty, in the background: only space depends on it.

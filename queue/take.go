@@ -7,6 +7,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -143,6 +144,9 @@ func (d *dispatcher) serve() {
 		d.giveUp = cancel
 		d.mu.Unlock()
 		err := d.step(ctx)
+		if zk.Temporary(err) && d.served != nil {
+			_ = attempt.Again(ctx, d.served.sess, err) // the next step tells what it would
+		}
 		given := ctx.Err() != nil
 		cancel()
 		switch {
@@ -160,12 +164,12 @@ func (d *dispatcher) serve() {
 
 // passes reports whether it is worth trying again after err, under the next session if this one has ended.
 func (d *dispatcher) passes(err error) bool {
-	for _, passing := range []error{errAgain, zk.ErrConnectionLost, ErrClaimLost, zk.ErrExpired, zk.ErrLost} {
+	for _, passing := range []error{errAgain, ErrClaimLost, zk.ErrExpired, zk.ErrLost} {
 		if errors.Is(err, passing) {
 			return true
 		}
 	}
-	return d.missing(err)
+	return zk.Temporary(err) || d.missing(err)
 }
 
 // leaveLost gives up the place in the line of waiting consumers of a consumer that has ended: its session may live

@@ -28,6 +28,7 @@ const Scheme = "zookeeper"
 
 // Watcher yields the instances of a service: now, and after every change. A *discovery.Registry is one.
 type Watcher interface {
+	// After an error the resolver continues the loop, which ends by itself if there is no point in that.
 	Watch(ctx context.Context, service string) iter.Seq2[[]discovery.Instance, error]
 }
 
@@ -35,8 +36,9 @@ type Watcher interface {
 // every instance that is not disabled, with its TLS port if it has one; the instance itself is in the attributes of its
 // endpoint (see InstanceOf). Connections to instances that stay are not disturbed by a change.
 //
-// While ZooKeeper cannot be reached, gRPC keeps the instances that it knows. After an error that ends the watch, such
-// as the client's end, gRPC is told of it and calls on connections that exist go on.
+// While ZooKeeper cannot be reached, or refuses, gRPC keeps the instances that it knows, and the resolver tries again.
+// gRPC is told of an error that ends the watch, such as the client's end, and of a refusal before there are any
+// instances; calls on connections that exist continue.
 func New(w Watcher) resolver.Builder { return builder{w} }
 
 // InstanceOf returns the instance whose endpoint has these attributes: for balancers that pick by an instance's
@@ -105,7 +107,7 @@ func follow(ctx context.Context, w Watcher, service string, cc resolver.ClientCo
 		}
 		if err != nil {
 			cc.ReportError(fmt.Errorf("grpcresolver: service %s: %w", service, err))
-			return
+			continue // a refusal may pass; an error that does not ends the loop
 		}
 		// The error says that the balancer cannot use the state. gRPC fails calls with it, and there is nothing else to
 		// try until the next change.

@@ -226,3 +226,34 @@ func TestCloseEndsTheWatch(t *testing.T) {
 		t.Error("the watch has not ended when Close returns")
 	}
 }
+
+// told counts what a resolver tells gRPC.
+type told struct {
+	conn
+	errs, states chan struct{}
+}
+
+func (c told) ReportError(error) { c.errs <- struct{}{} }
+
+func (c told) UpdateState(resolver.State) error {
+	c.states <- struct{}{}
+	return nil
+}
+
+// A refusal does not end a resolver: it tells gRPC of the instances that come after it.
+func TestResolverOutlivesARefusal(t *testing.T) {
+	t.Parallel()
+	f := make(feed)
+	c := told{errs: make(chan struct{}, 1), states: make(chan struct{}, 1)}
+	var target resolver.Target
+	target.URL.Path = "/s"
+	r, err := grpcresolver.New(f).Build(target, c, resolver.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	f <- update{err: errors.New("refused")}
+	<-c.errs
+	f <- update{instances: []discovery.Instance{{Address: "10.0.0.1"}}}
+	<-c.states
+}

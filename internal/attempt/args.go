@@ -62,14 +62,29 @@ func Args(pkg string, client *zk.Client, path string, acl []zk.ACL) error {
 	return PathArgs(pkg, path, acl)
 }
 
-// PathArgs is Args for a recipe that is given sessions.
-func PathArgs(pkg, path string, acl []zk.ACL) error {
+// ReadArgs is Args for a recipe that only reads, which may be what belongs to others.
+func ReadArgs(pkg string, client *zk.Client, path string) error {
+	if client == nil {
+		return fmt.Errorf("%s: %w: client is nil; open one with zk.Open", pkg, zk.BadArguments)
+	}
+	return validPath(pkg, path)
+}
+
+func validPath(pkg, path string) error {
 	if len(path) > maxPath {
 		const text = "%s: %w: path of %d bytes, beginning with %.40q: use at most %d"
 		return fmt.Errorf(text, pkg, zk.BadArguments, len(path), path, maxPath)
 	}
 	if err := zk.ValidatePath(path); err != nil {
 		return fmt.Errorf("%s: %w", pkg, err)
+	}
+	return nil
+}
+
+// PathArgs is Args for a recipe that is given sessions.
+func PathArgs(pkg, path string, acl []zk.ACL) error {
+	if err := validPath(pkg, path); err != nil {
+		return err
 	}
 	if Reserved(path) {
 		const text = "%s: %w: %s belongs to the server; use a path such as /app/%[1]s"

@@ -47,18 +47,11 @@ var rules = []rule{
 	{path: "counter", ours: []string{"zk", "internal/attempt"}},
 	{path: "cache", ours: []string{"zk", "internal/attempt"}},
 	{path: "member", ours: []string{"zk", "internal/attempt", "internal/line", "cache"}},
-	{path: "discovery", ours: []string{"zk", "internal/attempt", "internal/line", "cache", "member"}},
+	{path: "discovery", ours: []string{"zk", "internal/attempt", "cache", "member"}},
 	{path: "discovery/roundtrip", ours: []string{"discovery"}},
 	{path: "internal/segment", ours: []string{"zk", "internal/attempt"}},
-	{path: "internal/receipt", ours: []string{"internal/attempt"}},
-	{
-		path: "queue",
-		ours: []string{"zk", "internal/attempt", "internal/line", "internal/segment", "internal/receipt"},
-	},
-	{
-		path: "queue/classic",
-		ours: []string{"zk", "internal/attempt", "internal/line", "internal/receipt", "queue"}, // queue for its errors
-	},
+	{path: "queue", ours: []string{"zk", "internal/attempt", "internal/line", "internal/segment"}},
+	{path: "queue/classic", ours: []string{"zk", "internal/attempt", "internal/line", "queue"}}, // queue for its errors
 	{path: "zktest", ours: []string{"server", "zk", "internal/wire", "internal/jute"}},
 	{path: "internal/supervise", ours: []string{"zk"}, foreign: []string{"golang.org/x/sys"}},
 	{path: "internal/measure", ours: []string{"lock"}},

@@ -23,6 +23,7 @@ const (
 	recordVersion = 1
 	recordTimeout = 2 // it has a Timeout
 	recordGroup   = 3 // it has a Timeout and a Group
+	recordKey     = 4 // it has a Timeout, a Group and a Key
 )
 
 // maxFailures is how many failed attempts a record keeps, and MaxReason how many bytes of each reason.
@@ -54,6 +55,7 @@ type Record struct {
 	Due      int64 // when it is due, instead of Delay
 	Timeout  int64 // ms that an attempt may take; 0: as long as the consumer's configuration says
 	Group    string
+	Key      string // under which the item was put once, as the queue names it; "" if it was not
 	Headers  map[string]string
 	Failures []Failure
 	Reason   string // of a dead letter
@@ -82,6 +84,8 @@ func (r *Record) Encode() []byte {
 	b := make([]byte, 0, len(r.Body)+64)
 	version := byte(recordVersion)
 	switch {
+	case r.Key != "":
+		version = recordKey
 	case r.Group != "":
 		version = recordGroup
 	case r.Timeout > 0:
@@ -99,6 +103,9 @@ func (r *Record) Encode() []byte {
 	}
 	if version >= recordGroup {
 		b = appendText(b, r.Group)
+	}
+	if version >= recordKey {
+		b = appendText(b, r.Key)
 	}
 	b = binary.AppendUvarint(b, uint64(len(r.Headers)))
 	for k, v := range r.Headers {
@@ -123,7 +130,7 @@ var ErrRecord = errors.New("queue: the node's data is not an item")
 // DecodeRecord reads a stored record. It returns ErrRecord if data is not one, and never panics: other clients may
 // write anything to a node.
 func DecodeRecord(data []byte) (*Record, error) {
-	if len(data) < 17 || data[0] < recordVersion || data[0] > recordGroup {
+	if len(data) < 17 || data[0] < recordVersion || data[0] > recordKey {
 		return nil, ErrRecord
 	}
 	r := &Record{}
@@ -139,6 +146,9 @@ func DecodeRecord(data []byte) (*Record, error) {
 	}
 	if data[0] >= recordGroup {
 		r.Group = d.text()
+	}
+	if data[0] >= recordKey {
+		r.Key = d.text()
 	}
 	for range d.count(2) {
 		if r.Headers == nil {

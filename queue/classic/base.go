@@ -7,7 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -28,26 +28,10 @@ type base struct {
 	broken map[string]bool // items that cannot be read, and that a caller was told of
 }
 
-// attempt runs try under the live session until it succeeds or fails for good. If the session ends, it tries again
-// under the next, except for a write whose outcome is unknown.
-func (d *base) attempt(ctx context.Context, try func(*zk.Session) error) error {
-	for {
-		sess, err := d.client.Session(ctx)
-		if err != nil {
-			return fmt.Errorf("classic: %w", err)
-		}
-		err = try(sess)
-		switch {
-		case err == nil, errors.Is(err, ErrUnresolved):
-			return err
-		case ctx.Err() != nil:
-			return line.Explain(d.client, context.Cause(ctx))
-		case sess.Context().Err() != nil, errors.Is(err, zk.ErrConnectionLost):
-			// Session fails when there is no next one, so this ends.
-		default:
-			return err
-		}
-	}
+// run is attempt.Run for what has no result.
+func (d *base) run(ctx context.Context, try func(*zk.Session) error) error {
+	_, err := attempt.Run(ctx, d.client, func(sess *zk.Session) (none struct{}, err error) { return none, try(sess) })
+	return attempt.Explain(d.client, err)
 }
 
 // put creates nodes, all or none, each with a name that begins with prefix.
@@ -64,9 +48,9 @@ func (d *base) put(ctx context.Context, prefix string, nodes ...[]byte) error {
 		const text = "%w: the request would have %d bytes, the limit is %d (Config.MaxPacket)"
 		return fmt.Errorf(text, ErrTooLarge, size, d.cfg.MaxPacket)
 	}
-	return d.attempt(ctx, func(sess *zk.Session) error {
+	return d.run(ctx, func(sess *zk.Session) error {
 		for tries := 0; ; tries++ {
-			err := d.receipts.multi(ctx, sess, ops...)
+			err := d.receipts.do(ctx, sess, nil, ops...)
 			if !errors.Is(err, zk.NoNode) || tries == maxTries {
 				return err
 			}
@@ -82,13 +66,13 @@ func (d *base) put(ctx context.Context, prefix string, nodes ...[]byte) error {
 // makeDir creates the directory of the items or of the locks, as a node that stays: kazoo does not notice that it has
 // gone, and of two consumers or producers of ZooKeeper's own queue that do notice one fails, because both create it.
 func (d *base) makeDir(ctx context.Context, sess *zk.Session, dir string) error {
-	return makeDir(ctx, sess, zk.Node{Path: dir, ACL: d.cfg.ACL}, zk.Persistent)
+	return attempt.Dirs{Keep: attempt.Forever, ACL: d.cfg.ACL}.Make(ctx, sess, dir)
 }
 
 // take takes the first item. If there is none it waits, or returns ErrEmpty at once.
 func (d *base) take(ctx context.Context, wait bool) (*Item, error) {
 	var item *Item
-	err := d.attempt(ctx, func(sess *zk.Session) error {
+	err := d.run(ctx, func(sess *zk.Session) error {
 		for item == nil {
 			e, err := d.next(ctx, sess, wait)
 			if err != nil {
@@ -129,7 +113,7 @@ func (d *base) remove(ctx context.Context, sess *zk.Session, e entry) (*Item, er
 	if err := item.read(data); err != nil {
 		return nil, err
 	}
-	err = d.receipts.multi(ctx, sess, zk.DeleteOp(item.path(), stat.Version))
+	err = d.receipts.do(ctx, sess, nil, zk.DeleteOp(item.path(), stat.Version))
 	unresolved, open := errors.AsType[*UnresolvedError](err)
 	switch {
 	case err == nil:
@@ -150,7 +134,7 @@ func (d *base) remove(ctx context.Context, sess *zk.Session, e entry) (*Item, er
 // all lists the queue's own nodes, in order, locked or not.
 func (d *base) all(ctx context.Context) ([]entry, error) {
 	var w snapshot
-	err := d.attempt(ctx, func(sess *zk.Session) error {
+	err := d.run(ctx, func(sess *zk.Session) error {
 		open := &base{kind: d.kind, dir: d.dir} // without locks and broken items
 		return open.list(ctx, sess, &w, nil)
 	})

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -19,7 +19,7 @@ import (
 // If the caller leaves, claim still waits for the answers, at most until the session ends, so that it leaves no
 // unknown lock behind.
 func (d *base) claim(ctx context.Context, sess *zk.Session, e entry) (*Item, error) {
-	item := &Item{base: d, sess: sess, entry: e, id: []byte(strings.ReplaceAll(line.NewGUID(), "-", ""))}
+	item := &Item{base: d, sess: sess, entry: e, id: []byte(strings.ReplaceAll(attempt.NewGUID(), "-", ""))}
 	after := context.WithoutCancel(ctx)
 	read, err := item.lock(ctx)
 	if errors.Is(err, zk.NoNode) {
@@ -60,31 +60,25 @@ func (d *base) claim(ctx context.Context, sess *zk.Session, e entry) (*Item, err
 func (it *Item) lock(ctx context.Context) (read func(context.Context) (zk.Data, error), err error) {
 	var got *zk.Future[zk.Data]
 	lock := zk.CreateNodeOp(zk.Node{Path: it.lockPath(), Data: it.id, Mode: zk.Ephemeral, ACL: it.base.cfg.ACL})
-	err = it.base.receipts.do(ctx, it.sess, func(stamp zk.Op) error {
-		b := it.sess.Batch()
-		locked := b.Multi(stamp, lock)
-		got = b.Get(it.path())
-		b.Send()
-		_, err := locked.Get(context.WithoutCancel(ctx))
-		return err
-	})
+	err = it.base.receipts.do(ctx, it.sess, func(b *zk.Batch) { got = b.Get(it.path()) }, lock)
 	return func(ctx context.Context) (zk.Data, error) {
-		data, err := got.Get(ctx)
-		for err != nil && !errors.Is(err, zk.NoNode) {
-			if err := pause(ctx, it.sess, err); err != nil {
-				return zk.Data{}, err
+		return attempt.Ask(ctx, it.sess, func() (data zk.Data, err error) {
+			if got != nil {
+				data, err = got.Get(ctx)
+				got = nil
+				return data, err
 			}
 			data.Data, data.Stat, err = it.sess.Get(ctx, it.path())
-		}
-		return data, err
+			return data, err
+		})
 	}, err
 }
 
 // state finds out whether the lock is ours and whether the item exists, as of now, whatever the server knew before.
 func (it *Item) state(ctx context.Context) (locked, there bool, err error) {
-	for {
+	err = attempt.Do(ctx, it.sess, func() error {
 		b := it.sess.Batch()
-		passed, lock, item := line.Barrier(b, it.lockPath()), b.Get(it.lockPath()), b.Exists(it.path())
+		passed, lock, item := attempt.Fence(b), b.Get(it.lockPath()), b.Exists(it.path())
 		b.Send()
 		err := passed(ctx)
 		held, lockErr := lock.Get(ctx)
@@ -92,33 +86,25 @@ func (it *Item) state(ctx context.Context) (locked, there bool, err error) {
 		if errors.Is(lockErr, zk.NoNode) {
 			lockErr = nil
 		}
-		if err = errors.Join(err, lockErr, itemErr); err == nil {
-			return bytes.Equal(held.Data, it.id) && held.Stat.EphemeralOwner == it.sess.ID(), seen.Exists, nil
-		}
-		if err := pause(ctx, it.sess, err); err != nil {
-			return false, false, err
-		}
-	}
+		locked = bytes.Equal(held.Data, it.id) && held.Stat.EphemeralOwner == it.sess.ID()
+		there = seen.Exists
+		return errors.Join(err, lockErr, itemErr)
+	})
+	return locked && err == nil, there && err == nil, err
 }
 
 // unlock removes the lock, and waits until that is done or the session has ended, which removes it as well. If the
 // lock is gone, that is success. It fails if the server refuses, or if ctx ends first, while the removal goes on.
 func (it *Item) unlock(ctx context.Context) error {
 	it.hold.over()
-	return line.RemoveBy(func() error {
+	return attempt.RemoveBy(func() error {
 		ctx := context.Background()
-		for {
-			err := it.base.receipts.multi(ctx, it.sess, zk.DeleteOp(it.lockPath(), -1))
-			if err == nil || errors.Is(err, zk.NoNode) {
-				return nil
-			}
-			err = pause(ctx, it.sess, err)
-			switch {
-			case it.sess.Err() != nil:
-				return nil //nolint:nilerr // the lock ends with its session
-			case err != nil:
-				return err
-			}
+		err := attempt.Do(ctx, it.sess, func() error {
+			return it.base.receipts.do(ctx, it.sess, nil, zk.DeleteOp(it.lockPath(), -1))
+		})
+		if errors.Is(err, zk.NoNode) || it.sess.Err() != nil {
+			return nil //nolint:nilerr // the lock ends with its session
 		}
+		return err
 	}).Wait(ctx)
 }

@@ -30,6 +30,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -50,8 +51,8 @@ type Config struct {
 
 	// Receipts is the directory of this client's own ephemeral nodes by which it learns what became of a write whose
 	// reply is lost: at most as many as it has writes in flight. Queues may share it. If empty, it is the queue's
-	// path with "-receipts" at the end; for KazooLocking "receipts" below the queue's path, where kazoo does not
-	// look.
+	// path with "-__receipts__" at the end; for KazooLocking "__receipts__" below the queue's path, where kazoo does
+	// not look.
 	Receipts string
 
 	// ACL is the access list of all created nodes; open if nil.
@@ -83,25 +84,23 @@ type kind struct {
 	lockable bool // whether Config.LockPath makes sense
 }
 
-func newBase(client *zk.Client, path string, cfg Config, k kind) (*base, error) {
-	if err := zk.ValidatePath(path); err != nil {
-		return nil, fmt.Errorf("classic: the queue's path: %w", err)
+// newBase returns the queue whose items are at path, with its receipts in a directory unless cfg names one.
+func newBase(client *zk.Client, path, receipts string, cfg Config, k kind) (*base, error) {
+	if err := attempt.Args("classic", client, path, cfg.ACL); err != nil {
+		return nil, err
 	}
-	if path == "/" {
-		return nil, fmt.Errorf("classic: %w: a queue cannot lie at /", zk.BadArguments)
-	}
-	cfg.Receipts = cmp.Or(cfg.Receipts, path+"-receipts")
 	cfg.MaxPacket = cmp.Or(cfg.MaxPacket, defaultPacket)
 	if err := cfg.check(path, k); err != nil {
 		return nil, err
 	}
+	cfg.Receipts = cmp.Or(cfg.Receipts, receipts)
 	d := &base{
 		kind:     k,
 		client:   client,
 		dir:      path,
 		locks:    cfg.LockPath,
 		cfg:      cfg,
-		receipts: newReceipts(cfg.Receipts, cfg.ACL),
+		receipts: newReceipts(client, cfg.Receipts, cfg.ACL),
 		turn:     make(chan *snapshot, 1),
 		broken:   map[string]bool{},
 	}
@@ -124,14 +123,13 @@ func (c Config) check(path string, k kind) error {
 		const text = "classic: %w: MaxPacket is too small: %d bytes; use %d or more"
 		return fmt.Errorf(text, zk.BadArguments, c.MaxPacket, 2*overhead)
 	}
-	if err := zk.ValidatePath(c.Receipts); err != nil {
-		return fmt.Errorf("classic: Receipts: %w", err)
+	if c.Receipts != "" {
+		if err := attempt.PathArgs("classic: Receipts", c.Receipts, nil); err != nil {
+			return err
+		}
 	}
-	if c.LockPath == "" {
-		return nil
-	}
-	if err := zk.ValidatePath(c.LockPath); err != nil {
-		return fmt.Errorf("classic: LockPath: %w", err)
+	if c.LockPath != "" {
+		return attempt.PathArgs("classic: LockPath", c.LockPath, nil)
 	}
 	return nil
 }

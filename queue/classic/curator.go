@@ -5,11 +5,13 @@ import (
 	"errors"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
 func newCurator(client *zk.Client, path string, cfg Config, n naming) (consumer, error) {
-	d, err := newBase(client, path, cfg, kind{naming: n, format: framed, lockable: true})
+	k := kind{naming: n, format: framed, lockable: true}
+	d, err := newBase(client, path, attempt.Beside(path, "receipts"), cfg, k)
 	return consumer{d}, err
 }
 
@@ -111,7 +113,7 @@ func (q *CuratorID) Remove(ctx context.Context, id string) (int, error) {
 			continue
 		}
 		gone := false
-		if err = q.base.attempt(ctx, func(sess *zk.Session) error {
+		if err = q.base.run(ctx, func(sess *zk.Session) error {
 			item, err := q.base.grab(ctx, sess, e)
 			if err != nil || item == nil {
 				return err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/queue"
 )
 
@@ -56,7 +57,9 @@ func (e *UnresolvedError) Error() string {
 }
 
 // Unwrap returns ErrUnresolved and why the session ended.
-func (e *UnresolvedError) Unwrap() []error { return []error{ErrUnresolved, e.Err} }
+func (e *UnresolvedError) Unwrap() []error {
+	return []error{ErrUnresolved, attempt.ErrUnresolved, e.Err}
+}
 
 // CorruptError is about a node that stays where it is, because its content cannot be read. A queue reports each such
 // node once, and then passes it over. It is an ErrCorrupt.

@@ -518,9 +518,9 @@ func TestPutWhoseCallerLeavesWithItsReplyLostIsAccountedFor(t *testing.T) {
 
 func (k kind) receiptDir() string {
 	if k.dir != path {
-		return path + "/receipts"
+		return path + "/__receipts__"
 	}
-	return path + "-receipts"
+	return path + "-__receipts__"
 }
 
 func TestReceiptIsUsedAgainAfterALostReply(t *testing.T) {

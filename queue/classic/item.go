@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -129,7 +130,10 @@ func (it *Item) finish(ctx context.Context, also ...zk.Op) error {
 		}
 		gone := errors.Is(err, zk.NoNode)
 		if !gone && zk.OutcomeOf(err) != zk.Unknown {
-			return err
+			if err := attempt.Again(ctx, it.sess, err); err != nil {
+				return err
+			}
+			continue
 		}
 		locked, there, stateErr := it.state(ctx)
 		switch {

@@ -1,10 +1,10 @@
 package classic
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -26,7 +26,7 @@ type Kazoo struct{ consumer }
 
 // NewKazoo returns the queue at path. It asks no server.
 func NewKazoo(client *zk.Client, path string, cfg Config) (*Kazoo, error) {
-	d, err := newBase(client, path, cfg, kind{naming: kazooNames, format: plain})
+	d, err := newBase(client, path, attempt.Beside(path, "receipts"), cfg, kind{naming: kazooNames, format: plain})
 	if err != nil {
 		return nil, err
 	}
@@ -59,8 +59,11 @@ func NewKazooLocking(client *zk.Client, path string, cfg Config) (*KazooLocking,
 		return nil, fmt.Errorf(text, zk.BadArguments)
 	}
 	cfg.LockPath = path + "/taken"
-	cfg.Receipts = cmp.Or(cfg.Receipts, path+"/receipts")
-	d, err := newBase(client, path+"/entries", cfg, kind{naming: kazooNames, format: plain, lockable: true})
+	if err := attempt.Args("classic", client, path, cfg.ACL); err != nil {
+		return nil, err
+	}
+	receipts := attempt.Join(path, attempt.Mark("receipts"))
+	d, err := newBase(client, path+"/entries", receipts, cfg, kind{naming: kazooNames, format: plain, lockable: true})
 	if err != nil {
 		return nil, err
 	}

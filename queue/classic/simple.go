@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -15,7 +16,7 @@ type Simple struct{ base *base }
 
 // NewSimple returns the queue at path. It asks no server.
 func NewSimple(client *zk.Client, path string, cfg Config) (*Simple, error) {
-	d, err := newBase(client, path, cfg, kind{naming: simpleNames, format: plain})
+	d, err := newBase(client, path, attempt.Beside(path, "receipts"), cfg, kind{naming: simpleNames, format: plain})
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +52,7 @@ func (q *Simple) Element(ctx context.Context) ([]byte, error) {
 }
 
 func (q *Simple) read(ctx context.Context, name string) (body []byte, err error) {
-	err = q.base.attempt(ctx, func(sess *zk.Session) error {
+	err = q.base.run(ctx, func(sess *zk.Session) error {
 		body, _, err = sess.Get(ctx, q.base.dir+"/"+name)
 		return err
 	})

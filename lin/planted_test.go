@@ -138,8 +138,21 @@ func (p plant) find(t *testing.T) {
 	t.Errorf("got no failure in %d epochs, want the planted bug found", tries)
 }
 
-// builder builds the workers' program with a bug.
-type builder interface{ program(t *testing.T) string }
+// A builder builds the workers' program with a bug.
+type builder interface {
+	plant(t *testing.T) (overlay string)
+	program(t *testing.T) string
+}
+
+// A bug whose file has changed would not be built before the next soak.
+func TestBugsStillFitTheirFiles(t *testing.T) {
+	t.Parallel()
+	for _, p := range plants {
+		if p.bug != nil {
+			t.Run(p.name, func(t *testing.T) { p.bug.plant(t) })
+		}
+	}
+}
 
 // A bug is planted by replacing an expression of the sources, which know nothing of it.
 type bug struct{ file, expression, planted string }
@@ -151,6 +164,11 @@ type bugs []bug
 func (b bug) program(t *testing.T) string {
 	t.Helper()
 	return bugs{b}.program(t)
+}
+
+func (b bug) plant(t *testing.T) string {
+	t.Helper()
+	return bugs{b}.plant(t)
 }
 
 // plant returns the overlay that has the bugs built in: a file for go build -overlay.

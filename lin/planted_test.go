@@ -149,7 +149,10 @@ func TestBugsStillFitTheirFiles(t *testing.T) {
 	t.Parallel()
 	for _, p := range plants {
 		if p.bug != nil {
-			t.Run(p.name, func(t *testing.T) { p.bug.plant(t) })
+			t.Run(p.name, func(t *testing.T) {
+				t.Parallel()
+				p.bug.plant(t)
+			})
 		}
 	}
 }

@@ -24,7 +24,7 @@ func (barrierTrial) settle(e *epoch, sess *zk.Session) error {
 	if !ok {
 		return fmt.Errorf("journal of another trial: %T", e.journal)
 	}
-	if err := e.noOrphans(sess, e.root); err != nil {
+	if err := e.noOrphans(e.root); err != nil {
 		return err
 	}
 	ctx, moved, stop := e.unlessStuck("was done with no barrier")

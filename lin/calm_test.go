@@ -30,14 +30,14 @@ func (e *epoch) calmDown(sess *zk.Session) error {
 	for _, p := range e.team {
 		if err := p.awaitCalm(e.patience); err != nil {
 			trouble = append(trouble, err)
-			e.keepServers(sess)
+			e.keepServers()
 			p.dump()
 		}
 	}
 	if len(trouble) == 0 { // the sessions are still there, so their nodes did not disappear with them
 		if err := e.trial.settle(e, sess); err != nil {
 			trouble = append(trouble, err)
-			e.keepServers(sess)
+			e.keepServers()
 		}
 	}
 	for _, p := range e.team {
@@ -49,9 +49,9 @@ func (e *epoch) calmDown(sess *zk.Session) error {
 }
 
 // keepServers records what the servers know of workers that have not finished.
-func (e *epoch) keepServers(sess *zk.Session) {
+func (e *epoch) keepServers() {
 	var text strings.Builder
-	left, err := peer.Ephemerals(e.t.Context(), sess, e.root)
+	left, err := e.ephemerals(e.t.Context(), e.root)
 	fmt.Fprintf(&text, "left: %v\n%s\n", err, strings.Join(left, "\n"))
 	for i := 0; e.ensemble != nil && i < e.ensemble.Len(); i++ {
 		for _, word := range []string{"srvr", "cons", "dump", "wchp"} {
@@ -65,11 +65,11 @@ func (e *epoch) keepServers(sess *zk.Session) {
 
 // noOrphans waits until there is no ephemeral node below a path. Nodes of sessions whose processes were killed, or
 // lost them, disappear when these expire. A node that is there long afterwards is an orphan.
-func (e *epoch) noOrphans(sess *zk.Session, path string) error {
+func (e *epoch) noOrphans(path string) error {
 	ctx, cancel := context.WithTimeout(e.t.Context(), e.patience)
 	defer cancel()
 	for {
-		left, err := peer.Ephemerals(ctx, sess, path)
+		left, err := e.ephemerals(ctx, path)
 		if err == nil && len(left) == 0 {
 			return nil
 		}
@@ -78,6 +78,16 @@ func (e *epoch) noOrphans(sess *zk.Session, path string) error {
 				e.patience), err)
 		}
 	}
+}
+
+// ephemerals returns the ephemeral nodes below a path. It takes the client's present session: a server that restarts with
+// a low limit on timeouts may have ended the one before.
+func (e *epoch) ephemerals(ctx context.Context, path string) ([]string, error) {
+	sess, err := e.client.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return peer.Ephemerals(ctx, sess, path)
 }
 
 // unlessStuck returns a context for work that may take long on a busy machine. It ends when moved has not been called

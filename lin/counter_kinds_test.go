@@ -66,7 +66,7 @@ func (counterTrial) settle(e *epoch, sess *zk.Session) error {
 		x.Old, x.Done = string(now.Data), clock()
 		e.journal.note(counterReport(place, counterNote{Value: &x}))
 	}
-	return e.noOrphans(sess, e.root)
+	return e.noOrphans(e.root)
 }
 
 func counterReport(place string, n counterNote) report {

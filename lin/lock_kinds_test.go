@@ -312,4 +312,4 @@ func (l lockTrial) instruct(o *orders) {
 
 func (l lockTrial) newJournal() journal { return newLockJournal() }
 
-func (l lockTrial) settle(e *epoch, sess *zk.Session) error { return e.noOrphans(sess, e.root) }
+func (l lockTrial) settle(e *epoch, sess *zk.Session) error { return e.noOrphans(e.root) }

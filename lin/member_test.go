@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/lincheck"
-	"github.com/seed-a3166700/turnstile/internal/peer"
 	"github.com/seed-a3166700/turnstile/member"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -138,20 +137,7 @@ func (j *memberJournal) judge(dir string) error {
 
 // settle waits until no member has left anything behind. A creation that was on its way may still make a node, which
 // its client removes.
-func (memberTrial) settle(e *epoch, sess *zk.Session) error {
-	ctx, cancel := context.WithTimeout(e.t.Context(), e.patience)
-	defer cancel()
-	for {
-		left, err := peer.Ephemerals(ctx, sess, e.root)
-		if err == nil && len(left) == 0 {
-			return nil
-		}
-		pause(ctx, 50*time.Millisecond)
-		if ctx.Err() != nil {
-			return fmt.Errorf("nodes were left behind: %v, %w", left, err)
-		}
-	}
-}
+func (memberTrial) settle(e *epoch, _ *zk.Session) error { return e.noOrphans(e.root) }
 
 // memberUser is a client that joins groups and shares items.
 type memberUser struct {

@@ -18,7 +18,7 @@ import (
 func (e *epoch) drain(place string, sess *zk.Session) error {
 	path := e.root + "/" + place
 	for _, dir := range []string{"/consumers", "/waiters", "/periodic"} {
-		if err := e.noOrphans(sess, path+dir); err != nil {
+		if err := e.noOrphans(path + dir); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -17,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/peer"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
@@ -190,20 +190,11 @@ func (r *running) signal(sig syscall.Signal) {
 	}
 }
 
-// pause stops the process, and returns when it has stopped: a signal is only on its way when it is sent.
+// pause stops the process, and returns when it has stopped.
 func (r *running) pause() {
 	r.t.Helper()
-	r.signal(syscall.SIGSTOP)
-	var status syscall.WaitStatus
-	for {
-		_, err := syscall.Wait4(r.cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
-		switch {
-		case errors.Is(err, syscall.EINTR):
-		case err != nil || !status.Stopped():
-			r.t.Fatalf("it has not stopped: status %#x, %v", status, err)
-		default:
-			return
-		}
+	if err := peer.Pause(r.cmd.Process); err != nil {
+		r.t.Fatal(err)
 	}
 }
 

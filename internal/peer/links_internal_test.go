@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"runtime"
 	"strconv"
 	"syscall"
 	"testing"
@@ -125,11 +126,11 @@ func TestHeldTellsWhetherAFaultHasAnEffect(t *testing.T) {
 		t.Errorf("got %d before anything was sent, want 0", got)
 	}
 	send(t, d.near, "held, ")
+	for d.links.Held() == 0 { // for ever if it does not tell
+		runtime.Gosched()
+	}
 	expectQuiet(t, d.far)
 	frozen := d.links.Held()
-	if frozen == 0 {
-		t.Error("got 0 in a frozen direction, want more")
-	}
 	d.links.Heal()
 	send(t, d.near, "open, ")
 	expect(t, d.far, "held, open, ")

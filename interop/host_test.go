@@ -33,10 +33,13 @@ type host struct {
 type options struct {
 	sasl      bool // with the users of kazoo's suite
 	oursAlone bool // no Apache ZooKeeper
-	own       bool // an Apache ZooKeeper of the test's own, which it may stop
+	own       bool // a server of the test's own, which it may stop, and with long sessions
 
 	requireSASL bool
 }
+
+// minSession is ZooKeeper's default, and so what the authors of a suite have. Kazoo's asks for 0.8 s.
+const minSession = 4 * time.Second
 
 // onEach runs f on Apache ZooKeeper and on the embedded server.
 func onEach(t *testing.T, opts options, f func(t *testing.T, h *host)) {
@@ -54,6 +57,9 @@ func onEach(t *testing.T, opts options, f func(t *testing.T, h *host)) {
 			cfg.SASLUsers = saslUsers
 		}
 		cfg.RequireSASL = opts.requireSASL
+		if opts.own {
+			cfg.MinSessionTimeout = minSession
+		}
 		f(t, ours(t, cfg))
 	})
 }
@@ -98,6 +104,7 @@ func apache(t *testing.T, opts options) *host {
 		return &host{name: name, apache: true, addr: common.Get(t).Addr(0)}
 	}
 	p := apacheOptions()
+	p.Keys["minSessionTimeout"] = millis(minSession)
 	if opts.sasl {
 		login := filepath.Join(t.TempDir(), "jaas.conf")
 		if err := os.WriteFile(login, []byte(jaas()), 0o600); err != nil {

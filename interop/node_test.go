@@ -377,7 +377,8 @@ func TestPersistentNodeIsKeptByBothSides(t *testing.T) {
 func TestTTLNodeLastsWhileEitherSideKeepsIt(t *testing.T) {
 	t.Parallel()
 	onNodes(t, func(w *nodes) {
-		const path, ttl = "/ttl/node", 4 * time.Second // the node is touched each half of it, and a busy machine stalls
+		// Both sides touch the node each half of the TTL, and a busy machine stalls.
+		const path, ttl = "/ttl/node", 4 * time.Second
 		touched := func(times int32) { // for longer than a TTL
 			w.Helper()
 			first := w.await("no touch", path+"/touch", func(l look) bool { return l.there })

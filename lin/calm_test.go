@@ -80,8 +80,8 @@ func (e *epoch) noOrphans(path string) error {
 	}
 }
 
-// ephemerals returns the ephemeral nodes below a path. It takes the client's present session: a server that restarts with
-// a low limit on timeouts may have ended the one before.
+// ephemerals returns the ephemeral nodes below a path. It takes the client's present session: a server that restarts
+// with a low limit on timeouts may have ended the one before.
 func (e *epoch) ephemerals(ctx context.Context, path string) ([]string, error) {
 	sess, err := e.client.Session(ctx)
 	if err != nil {

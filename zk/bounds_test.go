@@ -44,15 +44,19 @@ func (sc *scale) serve(p *peer) {
 	})
 }
 
+// smallFrame is a jute.maxbuffer that operators set to keep nodes small.
+const smallFrame = 64 << 10
+
 // Proofs check a part of what is owned, and all of it in turn.
 func TestProofsAreBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ owners, each, length, limit, minutes int }{
-		"sets of many nodes": {20, 1000, 40, 1 << 16, 4},
-		"long paths":         {3, 100, 10_000, 1 << 17, 3},
+		"sets of many nodes": {20, 1000, 40, smallFrame, 4},
+		"long paths":         {3, 100, 10_000, smallFrame, 7},
 		"longest paths":      {2, 3, 1_000_000, 1_010_000, 1},
-		"many owners":        {1500, 1, 100, 1 << 16, 1},
-		"owners of nothing":  {400, 0, 0, 1 << 16, 1},
+		"middling paths":     {2, 600, 255, smallFrame, 3},
+		"many owners":        {1500, 1, 100, smallFrame, 1},
+		"owners of nothing":  {400, 0, 0, smallFrame, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -97,14 +101,14 @@ func TestProofsAreBoundedInBytes(t *testing.T) {
 	}
 }
 
-// A server cuts the connection at a request of more than a mebibyte, and would do so at each reconnect.
+// A server cuts the connection at a request of more than jute.maxbuffer, and would do so at each reconnect.
 func TestWatchesAreRestoredInFramesThatServersAccept(t *testing.T) {
 	t.Parallel()
-	const limit = 1<<20 - 1 // jute.maxbuffer by default
-	for name, test := range map[string]struct{ watches, length int }{
-		"many":             {20_000, 500},
-		"short after long": {2000, 1000},
-		"longest":          {6, limit - 100},
+	const most = 1<<20 - 1 // by default
+	for name, test := range map[string]struct{ watches, length, limit int }{
+		"many":             {20_000, 500, smallFrame},
+		"short after long": {2000, 1000, smallFrame},
+		"longest":          {6, most - 100, most},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -115,8 +119,8 @@ func TestWatchesAreRestoredInFramesThatServersAccept(t *testing.T) {
 						return
 					}
 					p.loop(func(r request) bool {
-						if n := r.body.Len() + 8; n > limit {
-							t.Errorf("got %v of %d bytes, want %d at most", r.Op, n, limit)
+						if n := r.body.Len() + 8; n > test.limit {
+							t.Errorf("got %v of %d bytes, want %d at most", r.Op, n, test.limit)
 						}
 						if r.Op == wire.OpSetWatches {
 							longest = max(longest, r.body.Len())

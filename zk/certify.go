@@ -88,11 +88,11 @@ func (s *Session) certainFor() bool {
 }
 
 // A proof checks at most maxChecks nodes whose paths have at most maxCheckBytes: the transaction alone proves that the
-// session lives, and servers cut the connection at a request that is too large. A session that owns more checks them in
-// turn.
+// session lives, and servers cut the connection at a request that is too large, some of them at 64 KiB (jute.maxbuffer).
+// A session that owns more checks them in turn.
 const (
 	maxChecks     = 256
-	maxCheckBytes = 64 << 10
+	maxCheckBytes = 32 << 10
 )
 
 // fitting returns as many of the paths as one proof checks: one at least, however long it is. A request that creates a

@@ -131,8 +131,8 @@ func TestRestoredWatchesAreSplitIntoPackets(t *testing.T) {
 			p.open()
 			p.loop(func(r request) bool {
 				if r.Op == wire.OpSetWatches {
-					if n := r.body.Len(); n > 140<<10 {
-						t.Errorf("packet of %d bytes, want at most about 128 KiB", n)
+					if n := r.body.Len(); n > 36<<10 {
+						t.Errorf("packet of %d bytes, want at most about 32 KiB", n)
 					}
 					counts <- len(r.record().(*wire.SetWatchesRequest).Data)
 				}
@@ -159,8 +159,8 @@ func TestRestoredWatchesAreSplitIntoPackets(t *testing.T) {
 			packets++
 			total += n
 		}
-		if total != watches || packets < 6 {
-			t.Errorf("%d watches in %d packets, want %d in at least 6", total, packets, watches)
+		if total != watches || packets < 24 {
+			t.Errorf("%d watches in %d packets, want %d in at least 24", total, packets, watches)
 		}
 	})
 }

@@ -9,8 +9,10 @@ import (
 )
 
 const (
-	setWatchesSize = 128 << 10 // of the paths in a packet of restored watches, unless it has one only
-	maxRestoring   = 2         // packets without a reply: each reply prolongs the session, however many follow
+	// setWatchesSize is the size of the paths in a packet of restored watches, unless it has one only. It is small,
+	// because some servers accept 64 KiB only (jute.maxbuffer), and would cut the connection at each reconnect.
+	setWatchesSize = 32 << 10
+	maxRestoring   = 2 // packets without a reply: each reply prolongs the session, however many follow
 	// maxWatchPath is the size of a path that can be restored: servers cut the connection at larger packets.
 	maxWatchPath = wire.DefaultMaxFrame - 64
 )

@@ -88,8 +88,8 @@ func (s *Session) certainFor() bool {
 }
 
 // A proof checks at most maxChecks nodes whose paths have at most maxCheckBytes: the transaction alone proves that the
-// session lives, and servers cut the connection at a request that is too large, some of them at 64 KiB (jute.maxbuffer).
-// A session that owns more checks them in turn.
+// session lives, and servers cut the connection at a request that is too large, some at 64 KiB (jute.maxbuffer). A
+// session that owns more checks them in turn.
 const (
 	maxChecks     = 256
 	maxCheckBytes = 32 << 10

@@ -73,7 +73,7 @@ var errAgain = errors.New("changed")
 // its node is still being removed in the background; the barrier may have opened with it just before (CURATOR-318).
 func (d *Double) Enter(ctx context.Context) (*Member, error) {
 	e := &entrant{double: d}
-	m, err := attempt.Run(ctx, d.client, func(sess *zk.Session) (*Member, error) {
+	m, err := run(ctx, &d.base, func(sess *zk.Session) (*Member, error) {
 		for {
 			name, err := e.takeBack(ctx, sess)
 			if err != nil {

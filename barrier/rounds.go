@@ -110,8 +110,8 @@ func (r *Rounds) sentries() *line.Line {
 		Markers: []line.Marker{sentryMarker},
 		Blocks:  func(line.Contender) bool { return true },
 		Data:    func() []byte { return r.data },
-		ACL:     r.acl,
-		AnyACL:  r.anyACL,
+		ACL:     r.access.ACL,
+		AnyACL:  r.access.AnyACL,
 		Lasting: true,
 		// Two that look after the dead do no harm.
 		Unordered: true,
@@ -123,7 +123,7 @@ func (r *Rounds) sentries() *line.Line {
 // returns ErrMismatch if the path has another configuration, and the client's error if the client is closed. When it
 // returns an error, it has left no node behind, or is still removing it in the background.
 func (r *Rounds) Join(ctx context.Context) (*Party, error) {
-	p, err := attempt.Run(ctx, r.client, func(sess *zk.Session) (*Party, error) {
+	p, err := run(ctx, &r.base, func(sess *zk.Session) (*Party, error) {
 		sentries := r.sentries()
 		own, err := line.Enter(ctx, sess, sentries)
 		if err != nil {
@@ -151,7 +151,7 @@ func (r *Rounds) Outcome(ctx context.Context, round int64) (Outcome, error) {
 		return Outcome{}, r.failed(fmt.Errorf("round %d; the first is 1", round))
 	}
 	var tree int64 // the czxid of the path
-	o, err := attempt.Run(ctx, r.client, func(sess *zk.Session) (Outcome, error) {
+	o, err := run(ctx, &r.base, func(sess *zk.Session) (Outcome, error) {
 		for fresh := true; ; fresh = false {
 			if fresh { // the server may lag behind
 				if err := sess.Sync(ctx, r.path); err != nil {

@@ -127,6 +127,9 @@ func NewBarrier(client *zk.Client, path string, cfg Config) (*Barrier, error) {
 
 // Set puts the barrier up. It is no error if it is up already. The barrier belongs to no session: it stays up until
 // Remove is called, even if the caller dies. If Set returns an error, the barrier may or may not be up.
+//
+// If there is an empty node that may be another recipe's directory, which servers remove when nothing is below it, Set
+// gives it a child, __keep__. Remove deletes that, too; kazoo and Curator cannot.
 func (b *Barrier) Set(ctx context.Context) error {
 	_, err := run(ctx, &b.base, func(sess *zk.Session) (none struct{}, err error) {
 		_, err = sess.CreateNode(ctx, b.node(b.path, b.data, zk.Persistent))
@@ -143,14 +146,17 @@ func (b *Barrier) Set(ctx context.Context) error {
 	return b.done(err)
 }
 
-// secure makes sure that a barrier which was up already stays up. One that has never had a child is left alone: it may
-// be that of a Curator or kazoo program, which cannot remove it if it has one.
+// secure makes sure that a barrier which was up already stays up. One that holds data and has never had a child is left
+// alone: it was set, perhaps by a Curator program, which cannot remove it if it has a child. Directories hold none.
 func (b *Barrier) secure(ctx context.Context, sess *zk.Session) error {
-	stat, up, err := sess.Exists(ctx, b.path)
-	if up && stat.Cversion != 0 {
+	if err := b.access.Check(ctx, sess, b.path); err != nil {
+		return err
+	}
+	data, stat, err := sess.Get(ctx, b.path)
+	if err == nil && (stat.Cversion != 0 || len(data) == 0) {
 		err = attempt.Secure(ctx, sess, b.path, b.access.ACL)
 	}
-	if err == nil && !up || errors.Is(err, zk.NoNode) {
+	if errors.Is(err, zk.NoNode) {
 		return attempt.ErrNotDone // it was removed meanwhile
 	}
 	return err

@@ -24,6 +24,7 @@ type keeper struct {
 	guess   string // the path that the node has without its number, after a numbered creation of unknown outcome
 	stat    zk.Stat
 	have    bool  // stat is that of our node
+	birth   int64 // the czxid of the node that this keeper has made last
 	secured int64 // the czxid of a node that may have been a container, and that servers do not remove any more
 	set     int   // the number of the data that it has from us
 }
@@ -166,7 +167,10 @@ func (k *keeper) place(sess *zk.Session) (*zk.Watch, error) {
 		k.have, k.set = true, 0 // adopted, or created again by a request that came late
 	}
 	k.stat = stat
-	if n.cfg.Mode.lasting() && n.cfg.TTL == 0 && stat.Cversion != 0 && k.secured != stat.Czxid {
+	// A directory of another recipe's holds no data. What has some, and has had no child, may be Curator's, which
+	// cannot remove a node with a child.
+	directory := stat.Cversion != 0 || len(data) == 0 && stat.Czxid != k.birth
+	if n.cfg.Mode.lasting() && n.cfg.TTL == 0 && directory && k.secured != stat.Czxid {
 		if err := attempt.Secure(n.ctx, sess, n.Path(), n.cfg.ACL); err != nil && !errors.Is(err, zk.NoNode) {
 			return watch, err
 		}
@@ -236,6 +240,7 @@ func (k *keeper) create(sess *zk.Session) error {
 	switch {
 	case err == nil:
 		k.stat, k.have, k.set = created.Stat, n.cfg.TTL == 0, number // the next look reads what it lacks
+		k.birth = created.Stat.Czxid
 		return nil
 	case errors.Is(err, zk.NodeExists):
 		return nil

@@ -5,7 +5,9 @@ package everycall_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
+	"time"
 
 	"github.com/seed-a3166700/turnstile/barrier"
 )
@@ -58,13 +60,26 @@ func onRounds(f func(ctx context.Context, r *barrier.Rounds, p *barrier.Party) e
 var barrierCalls = []call{
 	{name: "barrier.Barrier.Set", do: onPlainBarrier(func(ctx context.Context, b *barrier.Barrier) error {
 		return b.Set(ctx)
-	})},
+	}), done: wantWhatLasts("barrier")},
 	{name: "barrier.Barrier.Remove", do: onPlainBarrier(func(ctx context.Context, b *barrier.Barrier) error {
 		return errors.Join(b.Set(ctx), b.Remove(ctx))
-	}), leavesNothing: true},
+	}), done: wantNone},
 	{name: "barrier.Barrier.Wait", do: onPlainBarrier(func(ctx context.Context, b *barrier.Barrier) error {
 		return b.Wait(ctx)
-	}), leavesNothing: true},
+	}), done: wantNone},
+	{name: "barrier.Barrier.Wait until it is removed", do: onPlainBarrier(
+		func(ctx context.Context, b *barrier.Barrier) error {
+			if err := b.Set(ctx); err != nil {
+				return err
+			}
+			removed := make(chan error, 1)
+			time.AfterFunc(time.Minute, func() { removed <- b.Remove(ctx) })
+			if err := b.Wait(ctx); err != nil {
+				return err
+			}
+			return <-removed
+		},
+	), done: wantNone},
 	{name: "barrier.Double.Enter", do: onDouble(
 		func(ctx context.Context, _ *barrier.Double, m *barrier.Member) error { return m.Leave(ctx) },
 	), leavesNothing: true},
@@ -82,27 +97,30 @@ var barrierCalls = []call{
 	), leavesNothing: true},
 	{name: "barrier.Rounds.Join", do: onRounds(
 		func(context.Context, *barrier.Rounds, *barrier.Party) error { return nil },
-	)},
+	), done: wantNobody},
 	{name: "barrier.Rounds.Outcome", do: onRounds(
 		func(ctx context.Context, r *barrier.Rounds, p *barrier.Party) error {
 			if _, err := p.Arrive(ctx); err != nil {
 				return err
 			}
-			_, err := r.Outcome(ctx, 1)
+			o, err := r.Outcome(ctx, 1)
+			if want := (barrier.Outcome{Round: 1}); err == nil && o != want {
+				err = fmt.Errorf("got outcome %+v, want %+v", o, want)
+			}
 			return err
 		},
-	)},
+	), done: wantWhatLasts("rounds")},
 	{name: "barrier.Party.Arrive", do: onRounds(
 		func(ctx context.Context, _ *barrier.Rounds, p *barrier.Party) error {
 			for want := range int64(2) {
 				if got, err := p.Arrive(ctx); err != nil || got != want+1 {
-					return errors.Join(err, errors.New("not the next round"))
+					return fmt.Errorf("got round %d, %w, want %d", got, err, want+1)
 				}
 			}
 			return nil
 		},
-	)},
+	), done: wantNobody},
 	{name: "barrier.Party.Leave", do: onRounds(
 		func(ctx context.Context, _ *barrier.Rounds, p *barrier.Party) error { return p.Leave(ctx) },
-	)},
+	), done: wantNobody},
 }

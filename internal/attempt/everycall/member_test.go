@@ -3,12 +3,16 @@ package everycall_test
 // The calls of packages member and fence.
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	stdpath "path"
 	"reflect"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/fence"
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/member"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -18,17 +22,32 @@ var memberTypes = []reflect.Type{
 	reflect.TypeFor[*member.Lease](), reflect.TypeFor[*member.Partitioner](), reflect.TypeFor[*fence.Node](),
 }
 
-// onNode returns a call of a node that is in place, and is removed.
+// onNode returns a call of a node that is in place with the given data, and is removed.
 func onNode(
 	mode member.NodeMode, f func(ctx context.Context, n *member.Node, data []byte) error,
 ) func(context.Context, args) error {
 	return func(ctx context.Context, a args) error {
-		n, err := member.NewNode(a.client, a.path, nil, member.NodeConfig{Mode: mode, ACL: a.acl})
+		n, err := member.NewNode(a.client, a.path, a.data, member.NodeConfig{Mode: mode, ACL: a.acl})
 		if err != nil {
 			return err
 		}
-		return errors.Join(f(ctx, n, a.data), n.CloseWait(ctx))
+		if err := f(ctx, n, a.data); err != nil {
+			return errors.Join(err, n.CloseWait(ctx))
+		}
+		return errors.Join(wantAt(ctx, a.client, n.Path(), a.data), n.CloseWait(ctx))
 	}
+}
+
+// wantAt returns an error unless the node at path holds data.
+func wantAt(ctx context.Context, client *zk.Client, path string, want []byte) error {
+	got, err := attempt.Run(ctx, client, func(sess *zk.Session) ([]byte, error) {
+		got, _, err := sess.Get(ctx, path)
+		return got, err
+	})
+	if err == nil && !bytes.Equal(got, want) {
+		err = fmt.Errorf("got %q at %s, want %q", got, path, want)
+	}
+	return err
 }
 
 func awaited(ctx context.Context, n *member.Node, _ []byte) error { return n.Await(ctx) }
@@ -42,7 +61,7 @@ func onGroup(
 		if err != nil {
 			return err
 		}
-		m, err := g.Join(ctx, "me", nil)
+		m, err := g.Join(ctx, "me", []byte("mine"))
 		if err != nil {
 			return err
 		}
@@ -63,7 +82,30 @@ func onLease(count int, f func(ctx context.Context, l *member.Lease) error) func
 		if err != nil {
 			return err
 		}
+		if _, err := l.Take(ctx); err != nil {
+			return err
+		}
 		return f(ctx, l)
+	}
+}
+
+// wantFree returns a check that so many others can take a lease of several.
+func wantFree(count, want int) func(*world) error {
+	return func(w *world) error {
+		for i := range want + 1 {
+			cfg := member.LeaseConfig{Count: count}
+			l, err := member.NewLease(w.Client(w.t, timeout), path, fmt.Sprint("other", i), time.Hour, cfg)
+			if err != nil {
+				return err
+			}
+			if _, err = l.Take(w.t.Context()); i == want && errors.Is(err, member.ErrLeased) {
+				return nil
+			}
+			if err != nil {
+				return fmt.Errorf("%d others can take a lease, want %d: %w", i, want, err)
+			}
+		}
+		return errors.New("all can take a lease")
 	}
 }
 
@@ -75,9 +117,6 @@ func onFence(
 		if err != nil {
 			return err
 		}
-		if a.client == nil {
-			return zk.BadArguments // a fence is given sessions
-		}
 		sess, err := a.client.Session(ctx)
 		if err != nil {
 			return err
@@ -86,18 +125,33 @@ func onFence(
 	}
 }
 
+// noClient is what a fence allows: it is given sessions.
+var noClient = []string{"no client"}
+
 var memberCalls = []call{
-	{name: "member.Node.Await", do: onNode(member.Ephemeral, awaited), leavesNothing: true},
-	{name: "member.Node.Await of a persistent one", do: onNode(member.Persistent, awaited), leavesNothing: true},
-	{name: "member.Node.Await of one with a number", do: onNode(member.EphemeralSequential, awaited)},
-	{name: "member.Node.Set", takesData: true, do: onNode(
-		member.Ephemeral, func(ctx context.Context, n *member.Node, data []byte) error { return n.Set(ctx, data) },
-	), leavesNothing: true},
-	{name: "member.Node.CloseWait", do: onNode(
-		member.Persistent, func(ctx context.Context, n *member.Node, _ []byte) error {
-			return errors.Join(n.Await(ctx), n.CloseWait(ctx))
-		},
-	), leavesNothing: true},
+	{name: "member.Node.Await", takesData: true, do: onNode(member.Ephemeral, awaited), done: wantNone},
+	{name: "member.Node.Await of a persistent one", takesData: true, do: onNode(member.Persistent, awaited),
+		done: wantNone},
+	{name: "member.Node.Await of one with a number", takesData: true, do: onNode(member.EphemeralSequential, awaited),
+		done: wantNobody},
+	{name: "member.Node.Set", takesData: true, do: func(ctx context.Context, a args) error {
+		n, err := member.NewNode(a.client, a.path, nil, member.NodeConfig{ACL: a.acl})
+		if err != nil {
+			return err
+		}
+		err = n.Set(ctx, a.data)
+		if err == nil {
+			err = wantAt(ctx, a.client, a.path, a.data)
+		}
+		return errors.Join(err, n.CloseWait(ctx))
+	}, done: wantNone},
+	{name: "member.Node.CloseWait", do: func(ctx context.Context, a args) error {
+		n, err := member.NewNode(a.client, a.path, nil, member.NodeConfig{Mode: member.Persistent, ACL: a.acl})
+		if err != nil {
+			return err
+		}
+		return errors.Join(n.Await(ctx), n.CloseWait(ctx))
+	}, done: wantNone},
 	{name: "member.Group.Join", takesData: true, do: func(ctx context.Context, a args) error {
 		g, err := member.NewGroup(a.client, a.path, member.GroupConfig{ACL: a.acl})
 		if err != nil {
@@ -107,7 +161,7 @@ var memberCalls = []call{
 		if err != nil {
 			return err
 		}
-		return m.LeaveWait(ctx)
+		return errors.Join(wantAt(ctx, a.client, a.path+"/me", a.data), m.LeaveWait(ctx))
 	}, leavesNothing: true},
 	{name: "member.Group.Members", do: onGroup(
 		func(ctx context.Context, g *member.Group, _ *member.Membership, _ []byte) error {
@@ -123,11 +177,23 @@ var memberCalls = []call{
 		},
 	), leavesNothing: true},
 	{name: "member.Membership.Await", do: onGroup(
-		func(ctx context.Context, _ *member.Group, m *member.Membership, _ []byte) error { return m.Await(ctx) },
+		func(ctx context.Context, g *member.Group, m *member.Membership, _ []byte) error {
+			if err := m.Await(ctx); err != nil {
+				return err
+			}
+			return wantMe(g.Members(ctx))
+		},
 	), leavesNothing: true},
 	{name: "member.Membership.Set", takesData: true, do: onGroup(
-		func(ctx context.Context, _ *member.Group, m *member.Membership, data []byte) error {
-			return m.Set(ctx, data)
+		func(ctx context.Context, g *member.Group, m *member.Membership, data []byte) error {
+			if err := m.Set(ctx, data); err != nil {
+				return err
+			}
+			members, err := g.Members(ctx)
+			if err == nil && (len(members) != 1 || !bytes.Equal(members[0].Data, data)) {
+				err = fmt.Errorf("got members %v, want one with the data", members)
+			}
+			return err
 		},
 	), leavesNothing: true},
 	{name: "member.Membership.LeaveWait", do: onGroup(
@@ -135,18 +201,20 @@ var memberCalls = []call{
 			return m.LeaveWait(ctx)
 		},
 	), leavesNothing: true},
-	{name: "member.Lease.Take", do: onLease(0, func(ctx context.Context, l *member.Lease) error {
+	{name: "member.Lease.Take", do: onLease(0, func(context.Context, *member.Lease) error { return nil }),
+		done: wantWhatLasts("lease")},
+	{name: "member.Lease.Take again", do: onLease(0, func(ctx context.Context, l *member.Lease) error {
 		_, err := l.Take(ctx)
 		return err
-	})},
-	{name: "member.Lease.Take of several", do: onLease(2, func(ctx context.Context, l *member.Lease) error {
-		_, err := l.Take(ctx)
-		return err
-	})},
+	}), done: wantWhatLasts("lease")},
+	{name: "member.Lease.Take of several", do: onLease(2, func(context.Context, *member.Lease) error { return nil }),
+		done: wantFree(2, 1)},
 	{name: "member.Lease.Release", do: onLease(0, func(ctx context.Context, l *member.Lease) error {
-		_, err := l.Take(ctx)
-		return errors.Join(err, l.Release(ctx))
-	})},
+		return l.Release(ctx)
+	}), done: wantFree(0, 1)},
+	{name: "member.Lease.Release of several", do: onLease(2, func(ctx context.Context, l *member.Lease) error {
+		return l.Release(ctx)
+	}), done: wantFree(2, 2)},
 	{name: "member.Partitioner.Run", do: func(ctx context.Context, a args) error {
 		cfg := member.PartitionerConfig{ACL: a.acl}
 		p, err := member.NewPartitioner(a.client, a.path, "me", []string{"item"}, cfg)
@@ -158,24 +226,53 @@ var memberCalls = []call{
 		if errors.Is(err, owned) {
 			return nil
 		}
+		if err == nil {
+			err = errors.New("it ended without the error of the work")
+		}
 		return err
-	}},
-	{name: "fence.Node.Write", do: onFence(
+	}, done: wantNobody},
+	{name: "fence.Node.Write", allows: noClient, do: onFence(
 		func(ctx context.Context, n *fence.Node, sess *zk.Session) error {
 			return shown(ctx, func() error {
 				_, err := n.Write(ctx, sess, 7)
 				return err
 			})
 		},
-	)},
-	{name: "fence.Node.Raise", do: onFence(
+	), done: wantWhatLasts("fence")},
+	{name: "fence.Node.Write together with others", allows: noClient, do: onFence(
+		func(ctx context.Context, n *fence.Node, sess *zk.Session) error {
+			other := "/" + stdpath.Base(n.Path()) // beside what the call makes
+			return shown(ctx, func() error {
+				results, err := n.Write(ctx, sess, 7, zk.CreateOp(other, nil, zk.Persistent))
+				if err == nil && len(results) != 1 {
+					err = fmt.Errorf("got %d results, want 1", len(results))
+				}
+				if errors.Is(err, zk.NodeExists) { // a lost reply: both were done, or neither
+					newest, err := n.Newest(ctx, sess)
+					if err == nil && newest != 7 {
+						err = fmt.Errorf("got token %d, want 7: the write was done without it", newest)
+					}
+					return err
+				}
+				return err
+			})
+		},
+	), done: wantWhatLasts("fence")},
+	{name: "fence.Node.Raise", allows: noClient, do: onFence(
 		func(ctx context.Context, n *fence.Node, sess *zk.Session) error {
 			return shown(ctx, func() error { return n.Raise(ctx, sess, 7) })
 		},
-	)},
-	{name: "fence.Node.Newest", do: onFence(
+	), done: wantWhatLasts("fence")},
+	{name: "fence.Node.Newest", allows: noClient, do: onFence(
 		func(ctx context.Context, n *fence.Node, sess *zk.Session) error {
-			_, err := n.Newest(ctx, sess)
+			err := shown(ctx, func() error { return n.Raise(ctx, sess, 7) })
+			if err != nil {
+				return err
+			}
+			newest, err := n.Newest(ctx, sess)
+			if err == nil && newest != 7 {
+				err = fmt.Errorf("got token %d, want 7", newest)
+			}
 			return err
 		},
 	)},

@@ -42,6 +42,13 @@ func onDouble(f func(ctx context.Context, d *barrier.Double, m *barrier.Member) 
 	}
 }
 
+// both calls f twice at the same time.
+func both(f func() error) error {
+	first := make(chan error, 1)
+	go func() { first <- f() }()
+	return errors.Join(f(), <-first)
+}
+
 // onRounds returns a call of a party that has joined, and leaves.
 func onRounds(f func(ctx context.Context, r *barrier.Rounds, p *barrier.Party) error) func(context.Context, args) error {
 	return func(ctx context.Context, a args) error {
@@ -95,6 +102,36 @@ var barrierCalls = []call{
 			return m.Leave(ctx)
 		},
 	), leavesNothing: true},
+	{name: "barrier.Double.Enter of two", do: func(ctx context.Context, a args) error {
+		d, err := barrier.NewDouble(a.client, a.path, 2, barrier.Config{ACL: a.acl})
+		if err != nil {
+			return err
+		}
+		return both(func() error {
+			m, err := d.Enter(ctx)
+			if err != nil {
+				return err
+			}
+			return m.Leave(ctx)
+		})
+	}, leavesNothing: true},
+	{name: "barrier.Party.Arrive of two", do: func(ctx context.Context, a args) error {
+		r, err := barrier.NewRounds(a.client, a.path, barrier.RoundsConfig{Parties: 2, ACL: a.acl})
+		if err != nil {
+			return err
+		}
+		return both(func() error {
+			p, err := r.Join(ctx)
+			if err != nil {
+				return err
+			}
+			got, err := p.Arrive(ctx)
+			if err == nil && got != 1 {
+				err = fmt.Errorf("got round %d, want 1", got)
+			}
+			return errors.Join(err, p.Leave(ctx))
+		})
+	}, done: wantNobody},
 	{name: "barrier.Rounds.Join", do: onRounds(
 		func(context.Context, *barrier.Rounds, *barrier.Party) error { return nil },
 	), done: wantNobody},

@@ -50,6 +50,11 @@ func wantAt(ctx context.Context, client *zk.Client, path string, want []byte) er
 	return err
 }
 
+func wantNoneNumbered(w *world) error {
+	w.NoNodes(w.t, stdpath.Dir(path))
+	return nil
+}
+
 func awaited(ctx context.Context, n *member.Node, _ []byte) error { return n.Await(ctx) }
 
 // onGroup returns a call of a member that has joined, and leaves.
@@ -133,7 +138,9 @@ var memberCalls = []call{
 	{name: "member.Node.Await of a persistent one", takesData: true, do: onNode(member.Persistent, awaited),
 		done: wantNone},
 	{name: "member.Node.Await of one with a number", takesData: true, do: onNode(member.EphemeralSequential, awaited),
-		done: wantNobody},
+		done: wantNoneNumbered},
+	{name: "member.Node.Await of a persistent one with a number", takesData: true,
+		do: onNode(member.PersistentSequential, awaited), done: wantNoneNumbered},
 	{name: "member.Node.Set", takesData: true, do: func(ctx context.Context, a args) error {
 		n, err := member.NewNode(a.client, a.path, nil, member.NodeConfig{ACL: a.acl})
 		if err != nil {

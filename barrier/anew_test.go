@@ -170,6 +170,7 @@ func (w *world) lostCreation(client *zk.Client) (late func() error, heal func())
 }
 
 func TestLateCreationInABarrierMadeAnewDoesNotCountTwice(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		expire bool // the party's session
 		early  bool // it is done before the party comes again

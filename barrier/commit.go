@@ -74,7 +74,7 @@ func (r *Rounds) settle(ctx context.Context, sess *zk.Session, join bool) error 
 			continue
 		}
 		if c.rec.matches(r.cfg) != nil {
-			return nil // these are others' rounds; the path was made anew
+			return nil //nolint:nilerr // these are others' rounds: the path was made anew
 		}
 		ops, err := r.ending(ctx, sess, c, join)
 		if err != nil || ops == nil {

@@ -28,7 +28,9 @@ func onPlainBarrier(f func(ctx context.Context, b *barrier.Barrier) error) func(
 }
 
 // onDouble returns a call of a party that has entered a barrier for one, and has to leave.
-func onDouble(f func(ctx context.Context, d *barrier.Double, m *barrier.Member) error) func(context.Context, args) error {
+func onDouble(
+	f func(ctx context.Context, d *barrier.Double, m *barrier.Member) error,
+) func(context.Context, args) error {
 	return func(ctx context.Context, a args) error {
 		d, err := barrier.NewDouble(a.client, a.path, 1, barrier.Config{ACL: a.acl})
 		if err != nil {
@@ -50,7 +52,9 @@ func both(f func() error) error {
 }
 
 // onRounds returns a call of a party that has joined, and leaves.
-func onRounds(f func(ctx context.Context, r *barrier.Rounds, p *barrier.Party) error) func(context.Context, args) error {
+func onRounds(
+	f func(ctx context.Context, r *barrier.Rounds, p *barrier.Party) error,
+) func(context.Context, args) error {
 	return func(ctx context.Context, a args) error {
 		r, err := barrier.NewRounds(a.client, a.path, barrier.RoundsConfig{Parties: 1, ACL: a.acl})
 		if err != nil {

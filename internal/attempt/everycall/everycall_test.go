@@ -187,7 +187,7 @@ func TestEveryCallEndsWhileAFifthOfTheRequestsIsRefused(t *testing.T) {
 	})
 }
 
-// The reply to each request in turn is lost, and then the next eight requests are refused: most likely those that are to
+// The reply to each request in turn is lost, and the next eight requests are refused: most likely those that are to
 // find out what became of it. Each of these, alone or one of two that leave together, gets all refusals that pass.
 func TestLostReplyIsResolvedAlthoughTheServerRefusesForNow(t *testing.T) {
 	codes := slices.Sorted(maps.Values(passing))

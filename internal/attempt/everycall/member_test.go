@@ -135,12 +135,18 @@ var noClient = []string{"no client"}
 
 var memberCalls = []call{
 	{name: "member.Node.Await", takesData: true, do: onNode(member.Ephemeral, awaited), done: wantNone},
-	{name: "member.Node.Await of a persistent one", takesData: true, do: onNode(member.Persistent, awaited),
-		done: wantNone},
-	{name: "member.Node.Await of one with a number", takesData: true, do: onNode(member.EphemeralSequential, awaited),
-		done: wantNoneNumbered},
-	{name: "member.Node.Await of a persistent one with a number", takesData: true,
-		do: onNode(member.PersistentSequential, awaited), done: wantNoneNumbered},
+	{
+		name: "member.Node.Await of a persistent one", takesData: true, do: onNode(member.Persistent, awaited),
+		done: wantNone,
+	},
+	{
+		name: "member.Node.Await of one with a number", takesData: true,
+		do: onNode(member.EphemeralSequential, awaited), done: wantNoneNumbered,
+	},
+	{
+		name: "member.Node.Await of a persistent one with a number", takesData: true,
+		do: onNode(member.PersistentSequential, awaited), done: wantNoneNumbered,
+	},
 	{name: "member.Node.Set", takesData: true, do: func(ctx context.Context, a args) error {
 		n, err := member.NewNode(a.client, a.path, nil, member.NodeConfig{ACL: a.acl})
 		if err != nil {
@@ -208,14 +214,18 @@ var memberCalls = []call{
 			return m.LeaveWait(ctx)
 		},
 	), leavesNothing: true},
-	{name: "member.Lease.Take", do: onLease(0, func(context.Context, *member.Lease) error { return nil }),
-		done: wantWhatLasts("lease")},
+	{
+		name: "member.Lease.Take", do: onLease(0, func(context.Context, *member.Lease) error { return nil }),
+		done: wantWhatLasts("lease"),
+	},
 	{name: "member.Lease.Take again", do: onLease(0, func(ctx context.Context, l *member.Lease) error {
 		_, err := l.Take(ctx)
 		return err
 	}), done: wantWhatLasts("lease")},
-	{name: "member.Lease.Take of several", do: onLease(2, func(context.Context, *member.Lease) error { return nil }),
-		done: wantFree(2, 1)},
+	{
+		name: "member.Lease.Take of several", do: onLease(2, func(context.Context, *member.Lease) error { return nil }),
+		done: wantFree(2, 1),
+	},
 	{name: "member.Lease.Release", do: onLease(0, func(ctx context.Context, l *member.Lease) error {
 		return l.Release(ctx)
 	}), done: wantFree(0, 1)},

@@ -45,8 +45,7 @@ type base struct {
 	client *zk.Client
 	path   string
 	data   []byte // of our nodes
-	acl    []zk.ACL
-	anyACL bool
+	access *attempt.Access
 }
 
 func newBase(client *zk.Client, path, label string, acl []zk.ACL, anyACL bool) (base, error) {
@@ -59,7 +58,7 @@ func newBase(client *zk.Client, path, label string, acl []zk.ACL, anyACL bool) (
 	if label == "" {
 		label, _ = os.Hostname() // it only informs people
 	}
-	return base{client: client, path: path, data: []byte(label), acl: acl, anyACL: anyACL}, nil
+	return base{client: client, path: path, data: []byte(label), access: &attempt.Access{ACL: acl, AnyACL: anyACL}}, nil
 }
 
 // Path returns the barrier's path.
@@ -72,12 +71,22 @@ func (b *base) failed(err error) error {
 
 // dirs says how the directories of the barrier's nodes are made.
 func (b *base) dirs(keep attempt.Keep) attempt.Dirs {
-	return attempt.Dirs{Keep: keep, ACL: b.acl, AnyACL: b.anyACL, Above: true}
+	return attempt.Dirs{Keep: keep, ACL: b.access.ACL, AnyACL: b.access.AnyACL}
+}
+
+// run is attempt.Run for what uses the barrier's node, unless that or one above it grants more than it is to.
+func run[T any](ctx context.Context, b *base, try func(*zk.Session) (T, error)) (T, error) {
+	return attempt.Run(ctx, b.client, func(sess *zk.Session) (got T, err error) {
+		if err = b.access.Check(ctx, sess, b.path); err != nil {
+			return got, err
+		}
+		return try(sess)
+	})
 }
 
 // node is a node of ours.
 func (b *base) node(path string, data []byte, mode zk.Mode) zk.Node {
-	return zk.Node{Path: path, Data: data, Mode: mode, ACL: b.acl}
+	return zk.Node{Path: path, Data: data, Mode: mode, ACL: b.access.ACL}
 }
 
 // exist asks which of the named nodes are there, with their metadata.
@@ -118,8 +127,11 @@ func NewBarrier(client *zk.Client, path string, cfg Config) (*Barrier, error) {
 
 // Set puts the barrier up. It is no error if it is up already. The barrier belongs to no session: it stays up until
 // Remove is called, even if the caller dies. If Set returns an error, the barrier may or may not be up.
+//
+// If there is an empty node that may be another recipe's directory, which servers remove when nothing is below it, Set
+// gives it a child, __keep__. Remove deletes that, too; kazoo and Curator cannot.
 func (b *Barrier) Set(ctx context.Context) error {
-	_, err := attempt.Run(ctx, b.client, func(sess *zk.Session) (none struct{}, err error) {
+	_, err := run(ctx, &b.base, func(sess *zk.Session) (none struct{}, err error) {
 		_, err = sess.CreateNode(ctx, b.node(b.path, b.data, zk.Persistent))
 		switch {
 		case errors.Is(err, zk.NodeExists):
@@ -134,14 +146,17 @@ func (b *Barrier) Set(ctx context.Context) error {
 	return b.done(err)
 }
 
-// secure makes sure that a barrier which was up already stays up. One that has never had a child is left alone: it may
-// be that of a Curator or kazoo program, which cannot remove it if it has one.
+// secure makes sure that a barrier which was up already stays up. One that holds data and has never had a child is left
+// alone: it was set, perhaps by a Curator program, which cannot remove it if it has a child. Directories hold none.
 func (b *Barrier) secure(ctx context.Context, sess *zk.Session) error {
-	stat, up, err := sess.Exists(ctx, b.path)
-	if up && stat.Cversion != 0 {
-		err = attempt.Secure(ctx, sess, b.path, b.acl)
+	if err := b.access.Check(ctx, sess, b.path); err != nil {
+		return err
 	}
-	if err == nil && !up || errors.Is(err, zk.NoNode) {
+	data, stat, err := sess.Get(ctx, b.path)
+	if err == nil && (stat.Cversion != 0 || len(data) == 0) {
+		err = attempt.Secure(ctx, sess, b.path, b.access.ACL)
+	}
+	if errors.Is(err, zk.NoNode) {
 		return attempt.ErrNotDone // it was removed meanwhile
 	}
 	return err
@@ -149,13 +164,15 @@ func (b *Barrier) secure(ctx context.Context, sess *zk.Session) error {
 
 // makeParents makes what is missing above the barrier.
 func (b *Barrier) makeParents(ctx context.Context, sess *zk.Session) error {
-	return b.dirs(attempt.WhileUsed).Make(ctx, sess, parent(b.path))
+	d := b.dirs(attempt.WhileUsed)
+	d.Above = true
+	return d.Make(ctx, sess, parent(b.path))
 }
 
 // Remove takes the barrier down and so lets all who wait go on. It is no error if it is down already. If Remove returns
 // an error, the barrier may or may not be up.
 func (b *Barrier) Remove(ctx context.Context) error {
-	_, err := attempt.Run(ctx, b.client, func(sess *zk.Session) (none struct{}, err error) {
+	_, err := run(ctx, &b.base, func(sess *zk.Session) (none struct{}, err error) {
 		if err = attempt.DeleteSecured(ctx, sess, b.path, -1); errors.Is(err, zk.NoNode) {
 			err = nil
 		}
@@ -177,7 +194,7 @@ func (b *Barrier) done(err error) error {
 //
 // A barrier that is removed and set again soon may let some who wait through, and not others.
 func (b *Barrier) Wait(ctx context.Context) error {
-	_, err := attempt.Run(ctx, b.client, func(sess *zk.Session) (none struct{}, err error) {
+	_, err := run(ctx, &b.base, func(sess *zk.Session) (none struct{}, err error) {
 		seen, err := b.watch(ctx, sess)
 		for err == nil && seen.Exists {
 			var event zk.Event

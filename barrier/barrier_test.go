@@ -75,6 +75,24 @@ func TestWaitGoesOnThroughLostConnectionsAndNewSessions(t *testing.T) {
 	})
 }
 
+func TestWaitGoesOnWhenTheBarrierIsWrittenTo(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		b := w.barrier(w.Client(t, timeout))
+		must(t, b.Set(t.Context()))
+		waiting := wait(t.Context(), b)
+		waiting.wantWaiting(t)
+		for range 2 { // the second shows that the watch was set again
+			if _, err := w.Session(t, timeout).Set(t.Context(), path, []byte("of an operator"), -1); err != nil {
+				t.Fatal(err)
+			}
+			waiting.wantWaiting(t)
+		}
+		must(t, b.Remove(t.Context()))
+		waiting.wantOver(t)
+		w.NoWatches(t)
+	})
+}
+
 func TestWaitSeesARemovalWhileItWasCutOff(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, timeout)

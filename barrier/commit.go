@@ -58,8 +58,9 @@ func (r *Rounds) count(ctx context.Context, sess *zk.Session) (*census, error) {
 const maxTries = 100
 
 // settle ends the round if it is over. Any client may do so, any number of times and at any time: the transaction is
-// refused unless the round is still the same, and if it is passed, unless at that moment no living party is left that
-// has not arrived. Join says that a party is about to join, with which all begins anew if no other lives.
+// refused unless the round is still the same, and the path, too; and if it is passed, unless at that moment no living
+// party is left that has not arrived. Join says that a party is about to join, with which all begins anew if no other
+// lives.
 func (r *Rounds) settle(ctx context.Context, sess *zk.Session, join bool) error {
 	for range maxTries {
 		c, err := r.count(ctx, sess)
@@ -72,11 +73,14 @@ func (r *Rounds) settle(ctx context.Context, sess *zk.Session, join bool) error 
 			}
 			continue
 		}
+		if c.rec.matches(r.cfg) != nil {
+			return nil //nolint:nilerr // these are others' rounds: the path was made anew
+		}
 		ops, err := r.ending(ctx, sess, c, join)
 		if err != nil || ops == nil {
 			return err
 		}
-		_, err = sess.Multi(ctx, ops...)
+		_, err = sess.Multi(ctx, append(ops, zk.CheckOp(r.child(c.rec.Arrived), -1))...)
 		if err == nil {
 			return nil
 		}

@@ -73,12 +73,13 @@ var errAgain = errors.New("changed")
 // its node is still being removed in the background; the barrier may have opened with it just before (CURATOR-318).
 func (d *Double) Enter(ctx context.Context) (*Member, error) {
 	e := &entrant{double: d}
-	m, err := attempt.Run(ctx, d.client, func(sess *zk.Session) (*Member, error) {
+	m, err := run(ctx, &d.base, func(sess *zk.Session) (*Member, error) {
 		for {
-			if err := e.takeBack(ctx, sess); err != nil {
+			name, err := e.takeBack(ctx, sess)
+			if err != nil {
 				return nil, err
 			}
-			e = &entrant{double: d, sess: sess}
+			e = &entrant{double: d, sess: sess, name: name, unsure: e.unsure && name != nodeName{}}
 			m, err := e.enter(ctx)
 			if !errors.Is(err, errAgain) {
 				return m, err
@@ -86,6 +87,9 @@ func (d *Double) Enter(ctx context.Context) (*Member, error) {
 		}
 	})
 	if err != nil {
+		if e.unsure {
+			e.settleLater()
+		}
 		return nil, d.failed(err)
 	}
 	return m, nil
@@ -97,7 +101,7 @@ func (d *Double) Enter(ctx context.Context) (*Member, error) {
 // by its news.
 func (e *entrant) enter(ctx context.Context) (*Member, error) {
 	d, sess := e.double, e.sess
-	if last := d.last.Swap(nil); last != nil {
+	if last := d.last.Load(); last != nil && e.name == (nodeName{}) && d.last.CompareAndSwap(last, nil) {
 		e.name, e.version, e.leader = last.name.next(), last.version, last.leader.next()
 		e.news = d.newsOf(ctx, sess, last)
 	} else {
@@ -105,7 +109,9 @@ func (e *entrant) enter(ctx context.Context) (*Member, error) {
 		if err != nil {
 			return nil, err
 		}
-		e.name, e.version = newNodeName(), v.stat.Version
+		if e.version = v.stat.Version; e.name == (nodeName{}) {
+			e.name = newNodeName()
+		}
 		if v.open {
 			e.open = v.ready.Czxid
 		}
@@ -126,150 +132,6 @@ func (e *entrant) enter(ctx context.Context) (*Member, error) {
 		e.withdraw()
 	}
 	return m, err
-}
-
-// An entrant is a party that has come, or is about to.
-type entrant struct {
-	double  *Double
-	sess    *zk.Session
-	version int32 // of the barrier's node, without which the entrant's node is not created
-	open    int64 // the czxid of the ready node, if the barrier was open before the entrant came; 0 if it was not
-	name    nodeName
-	czxid   int64            // of its node
-	leader  nodeName         // of a party that comes again: the member that it expects to be the lowest
-	news    *news            // of a party that comes again; or nil
-	overdue bool             // the barrier should have been opened by another
-	pending *look            // asked for in one write with the creation; nil if it was used
-	removal *attempt.Removal // of its node, after withdraw; or nil
-
-	changed <-chan struct{} // closed if the connection has changed since the last look
-}
-
-func (e *entrant) path() string { return e.double.path + "/" + e.name.String() }
-
-// come creates the entrant's node. If it returns an error there is none, or its removal goes on in the background.
-//
-// The creation is done only while the barrier's node has the version that it had before. So once any client has written
-// to that node, a creation whose reply is lost was done or never will be, however late it arrives: a party never counts
-// twice.
-func (e *entrant) come(ctx context.Context) error {
-	d := e.double
-	_, e.changed = e.sess.State()
-	b := e.sess.Batch()
-	made := b.Multi(zk.CheckOp(d.path, e.version), zk.CreateNodeOp(d.node(e.path(), d.data, zk.Ephemeral)))
-	if e.news == nil {
-		e.pending = e.look(b)
-	}
-	b.Send()
-	results, err := made.Get(ctx)
-	if err == nil {
-		e.czxid = results[1].Zxid
-		return nil
-	}
-	if e.pending != nil {
-		e.pending.abandon()
-		e.pending = nil
-	}
-	switch {
-	case zk.OutcomeOf(err) != zk.Unknown:
-		if errors.Is(err, zk.BadVersion) || errors.Is(err, zk.NoNode) {
-			return errAgain
-		}
-		return err
-	case e.sess.Err() != nil:
-		return e.sess.Err()
-	case ctx.Err() != nil:
-		e.settleLater()
-		return context.Cause(ctx)
-	}
-	e.czxid, err = e.settle(ctx, e.sess)
-	switch {
-	case err != nil:
-		e.settleLater()
-		return err
-	case e.czxid == 0:
-		return errAgain
-	default:
-		return nil
-	}
-}
-
-// settle finds out whether a creation without a reply was done, and makes sure that it is not done any more if not. It
-// asks under the entrant's session or a later one. It returns the node's czxid, or 0 if there is none.
-func (e *entrant) settle(ctx context.Context, sess *zk.Session) (czxid int64, err error) {
-	d := e.double
-	return attempt.Ask(ctx, sess, func() (int64, error) {
-		b := sess.Batch()
-		passed, dir := attempt.Fence(b), b.Get(d.path)
-		b.Send()
-		if err := passed(ctx); err != nil {
-			return 0, err
-		}
-		now, err := dir.Get(ctx)
-		if errors.Is(err, zk.NoNode) {
-			return 0, nil
-		}
-		if err != nil {
-			return 0, err
-		}
-		if now.Stat.Version == e.version {
-			_, err := sess.Set(ctx, d.path, now.Data, e.version)
-			if err != nil && !errors.Is(err, zk.BadVersion) {
-				return 0, err
-			}
-		}
-		stat, exists, err := sess.Exists(ctx, e.path())
-		if !exists || stat.EphemeralOwner != e.sess.ID() {
-			return 0, err
-		}
-		return stat.Czxid, err
-	})
-}
-
-// settleLater removes the node of a creation without a reply, in the background.
-func (e *entrant) settleLater() {
-	attempt.RemoveBy(func() error {
-		ctx := e.sess.Context()
-		czxid, err := e.settle(ctx, e.sess)
-		switch {
-		case e.sess.Err() != nil:
-			return nil //nolint:nilerr // the node ends with its session
-		case err != nil: // we may not write to the barrier's node
-			attempt.RemoveCreated(e.sess, e.double.path, e.name.String())
-		case czxid != 0:
-			return attempt.Remove(e.sess, e.path()).Wait(ctx)
-		}
-		return err
-	})
-}
-
-// withdraw removes the entrant's node, in the background.
-func (e *entrant) withdraw() { e.removal = attempt.Remove(e.sess, e.path()) }
-
-// takeBack makes sure that an entrant whose party comes again does not count any more, or the party would count twice.
-// The party may come again under another session: the server may keep the first one, with its node, for longer than the
-// client does.
-func (e *entrant) takeBack(ctx context.Context, sess *zk.Session) error {
-	switch {
-	case e.name == nodeName{}: // it has not come
-		return nil
-	case e.sess == sess && e.removal == nil: // its node was not created
-		return nil
-	case e.sess == sess:
-		return e.removal.Wait(ctx)
-	}
-	if e.czxid == 0 { // or it may be created late
-		if _, err := e.settle(ctx, sess); err != nil && !errors.Is(err, zk.NoAuth) {
-			return err
-		}
-	}
-	_, err := attempt.Ask(ctx, sess, func() (none struct{}, err error) {
-		if err := sess.Delete(ctx, e.path(), -1); !errors.Is(err, zk.NoNode) {
-			return none, err
-		}
-		return none, nil
-	})
-	return err
 }
 
 // wait waits until the barrier is open, and opens it when enough parties have come.

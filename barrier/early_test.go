@@ -154,7 +154,7 @@ func (w *world) withoutWrite(n, parties int) (doubles []*barrier.Double) {
 	w.t.Helper()
 	acl := []zk.ACL{{Perms: zk.PermRead | zk.PermCreate | zk.PermDelete, ID: zk.ID{Scheme: "world", ID: "anyone"}}}
 	for range n {
-		d, err := barrier.NewDouble(w.Client(w.t, timeout), path, parties, barrier.Config{ACL: acl})
+		d, err := barrier.NewDouble(w.Client(w.t, timeout), path, parties, barrier.Config{ACL: acl, AnyACL: true})
 		must(w.t, err)
 		doubles = append(doubles, d)
 	}

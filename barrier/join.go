@@ -23,6 +23,7 @@ func (p *Party) join(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		p.tree = rec.czxid
 		dir := rec.Behind[0]
 		_, err = p.sess.Multi(ctx,
 			zk.CheckOp(r.path, rec.version),
@@ -80,11 +81,12 @@ func (p *Party) settleJoin(ctx context.Context, rec *record, dir string, err err
 }
 
 // settled reports whether a join was done. It sees to it that it is not done any more if not, by writing to the node
-// whose version the join depends on.
+// whose version the join depends on, provided that this is still the node that was read: the directory is.
 func (p *Party) settled(ctx context.Context, rec *record, dir string) (bool, error) {
 	r := p.rounds
 	return attempt.Ask(ctx, p.sess, func() (bool, error) {
-		_, err := p.sess.Set(ctx, r.path, rec.encode(), rec.version)
+		_, err := p.sess.Multi(ctx,
+			zk.CheckOp(r.child(rec.Arrived), -1), zk.SetOp(r.path, rec.encode(), rec.version))
 		if err != nil && !errors.Is(err, zk.BadVersion) && !errors.Is(err, zk.NoNode) {
 			return false, err
 		}
@@ -185,6 +187,9 @@ func (p *Party) watchOver(own *line.Own, sentries *line.Line) {
 			p.removal = own.Release()
 			if ctx.Err() != nil || !errors.Is(err, attempt.ErrGone) {
 				return
+			}
+			if rec, err := p.rounds.read(ctx, p.sess); err == nil && (rec == nil || rec.czxid != p.tree) {
+				return // the path is not to be made again for what was deleted
 			}
 			if own, err = line.Enter(ctx, p.sess, sentries); err != nil {
 				return

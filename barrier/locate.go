@@ -28,7 +28,7 @@ func (p *Party) locate(ctx context.Context) (*record, string, error) {
 		if err != nil {
 			return nil, err
 		}
-		return decodeRecord(r.path, d.Data, d.Stat)
+		return p.decode(d.Data, d.Stat)
 	})
 	if errors.Is(err, zk.NoNode) {
 		return nil, "", p.noPath()

@@ -20,6 +20,7 @@ type Party struct {
 	ctx    context.Context //nolint:containedctx // the party's own
 	end    context.CancelCauseFunc
 	name   string // of its nodes
+	tree   int64  // the czxid of the path that it has joined at; it does not take part if that is made anew
 
 	turn    chan struct{} // has one slot: the goroutine that has taken it owns the fields below
 	rec     *record       // as last read
@@ -136,7 +137,7 @@ func (p *Party) missed(ctx context.Context, err error) (Outcome, error) {
 	rec, readErr := attempt.Run(ctx, p.rounds.client, func(sess *zk.Session) (*record, error) {
 		return p.rounds.read(ctx, sess)
 	})
-	if readErr == nil && rec != nil && rec.Round > p.round {
+	if readErr == nil && rec != nil && rec.czxid == p.tree && rec.Round > p.round {
 		p.rec = rec
 		return p.over()
 	}
@@ -223,6 +224,15 @@ func (p *Party) askRecord(b *zk.Batch) *zk.Future[zk.WatchedData] {
 	return b.GetW(p.rounds.path)
 }
 
+// decode returns the record that the path holds, or ErrNotJoined if the path was made anew since the party joined: what
+// happens there now is not of its rounds.
+func (p *Party) decode(data []byte, stat zk.Stat) (*record, error) {
+	if stat.Czxid != p.tree {
+		return nil, p.noPath()
+	}
+	return decodeRecord(p.rounds.path, data, stat)
+}
+
 func (p *Party) readRecord(ctx context.Context, f *zk.Future[zk.WatchedData]) error {
 	if f == nil {
 		return nil
@@ -235,7 +245,7 @@ func (p *Party) readRecord(ctx context.Context, f *zk.Future[zk.WatchedData]) er
 		}
 		return err
 	}
-	rec, err := decodeRecord(p.rounds.path, w.Data, w.Stat)
+	rec, err := p.decode(w.Data, w.Stat)
 	if err != nil {
 		w.Watch.Close()
 		return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -21,8 +22,11 @@ type Outcome struct {
 const maxOutcomes = 256
 
 // A record is the data of the node. Its version changes with every round, so that what a party does under the condition
-// of that version belongs to one round.
+// of that version belongs to one round. But the node may be deleted and made anew, and have the same version and the
+// same round again. So the directories have names that no other record has, and each transaction needs one of them; and
+// who has read a record compares the czxid before it relies on the number of the round.
 type record struct {
+	ID       string    `json:"id"` // in the names of the directories
 	Parties  int       `json:"parties"`
 	OnLoss   string    `json:"onLoss"`
 	Round    int64     `json:"round"`              // which the parties are in
@@ -32,18 +36,18 @@ type record struct {
 	Since    int64     `json:"since"`              // outcomes before this round are forgotten
 	Losses   []Outcome `json:"losses,omitempty"`   // the rounds since then in which parties died, in order
 
+	czxid   int64 // of the node
 	version int32
 }
 
 func newRecord(cfg RoundsConfig) *record {
-	return &record{
-		Parties: cfg.Parties, OnLoss: cfg.OnLoss.String(), Round: 1, Behind: []string{arrivals(0)},
-		Arrived: arrivals(1), Since: 1,
-	}
+	r := &record{ID: attempt.NewGUID(), Parties: cfg.Parties, OnLoss: cfg.OnLoss.String(), Round: 1, Since: 1}
+	r.Behind, r.Arrived = []string{r.arrivals(0)}, r.arrivals(1)
+	return r
 }
 
 // arrivals is the name of the directory of the parties that have arrived at a round.
-func arrivals(round int64) string { return fmt.Sprintf("arrived-%d", round) }
+func (r *record) arrivals(round int64) string { return fmt.Sprintf("arrived-%d-%s", round, r.ID) }
 
 func (r *record) encode() []byte {
 	data, _ := json.Marshal(r) // cannot fail: numbers and strings
@@ -51,7 +55,7 @@ func (r *record) encode() []byte {
 }
 
 func decodeRecord(path string, data []byte, stat zk.Stat) (*record, error) {
-	r := &record{version: stat.Version}
+	r := &record{czxid: stat.Czxid, version: stat.Version}
 	if err := json.Unmarshal(data, r); err != nil || r.Round < 1 || len(r.Behind) == 0 || r.Arrived == "" {
 		return nil, fmt.Errorf("%s does not hold rounds; use a path of its own, or delete it", path)
 	}
@@ -84,7 +88,7 @@ func (r *record) next(o Outcome, crowded []string) *record {
 	n := *r
 	n.Round++
 	n.Behind = crowded
-	n.Arrived = arrivals(n.Round)
+	n.Arrived = n.arrivals(n.Round)
 	if o.Lost > 0 {
 		n.Losses = append(slices.Clone(r.Losses), o)
 	}

@@ -21,7 +21,8 @@ var (
 	ErrNotJoined = errors.New("not a party any more")
 	// ErrMismatch: the rounds at this path have another number of parties, or another OnLoss.
 	ErrMismatch = errors.New("configuration mismatch")
-	// ErrForgotten: the outcome of a round is not known any more, because parties died in more than 256 later rounds.
+	// ErrForgotten: the outcome of a round is not known any more: parties died in more than 256 later rounds, or
+	// another client has deleted the path.
 	ErrForgotten = errors.New("outcome forgotten")
 )
 
@@ -109,8 +110,8 @@ func (r *Rounds) sentries() *line.Line {
 		Markers: []line.Marker{sentryMarker},
 		Blocks:  func(line.Contender) bool { return true },
 		Data:    func() []byte { return r.data },
-		ACL:     r.acl,
-		AnyACL:  r.anyACL,
+		ACL:     r.access.ACL,
+		AnyACL:  r.access.AnyACL,
 		Lasting: true,
 		// Two that look after the dead do no harm.
 		Unordered: true,
@@ -122,7 +123,7 @@ func (r *Rounds) sentries() *line.Line {
 // returns ErrMismatch if the path has another configuration, and the client's error if the client is closed. When it
 // returns an error, it has left no node behind, or is still removing it in the background.
 func (r *Rounds) Join(ctx context.Context) (*Party, error) {
-	p, err := attempt.Run(ctx, r.client, func(sess *zk.Session) (*Party, error) {
+	p, err := run(ctx, &r.base, func(sess *zk.Session) (*Party, error) {
 		sentries := r.sentries()
 		own, err := line.Enter(ctx, sess, sentries)
 		if err != nil {
@@ -143,12 +144,14 @@ func (r *Rounds) Join(ctx context.Context) (*Party, error) {
 }
 
 // Outcome waits until a round is over and returns what became of it: also to those that were not there. If ctx ends
-// first it returns ctx's cause. It returns ErrForgotten for a round that is too old.
+// first it returns ctx's cause. It returns ErrForgotten for a round that is too old, and if another client deletes the
+// path while Outcome waits: a round that has the same number then is another one.
 func (r *Rounds) Outcome(ctx context.Context, round int64) (Outcome, error) {
 	if round < 1 {
 		return Outcome{}, r.failed(fmt.Errorf("round %d; the first is 1", round))
 	}
-	o, err := attempt.Run(ctx, r.client, func(sess *zk.Session) (Outcome, error) {
+	var tree int64 // the czxid of the path
+	o, err := run(ctx, &r.base, func(sess *zk.Session) (Outcome, error) {
 		for fresh := true; ; fresh = false {
 			if fresh { // the server may lag behind
 				if err := sess.Sync(ctx, r.path); err != nil {
@@ -160,9 +163,15 @@ func (r *Rounds) Outcome(ctx context.Context, round int64) (Outcome, error) {
 				return Outcome{}, err
 			}
 			rec, err := r.read(ctx, sess)
-			if err == nil && rec != nil && rec.Round > round {
+			switch {
+			case err != nil:
+			case tree != 0 && (rec == nil || rec.czxid != tree):
+				err = fmt.Errorf("%w: round %d: another client deleted %s", ErrForgotten, round, r.path)
+			case rec != nil && rec.Round > round:
 				watch.Close()
 				return rec.outcome(round)
+			case rec != nil:
+				tree = rec.czxid
 			}
 			if err == nil {
 				_, err = watch.Next(ctx)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -480,11 +481,23 @@ func TestOutcomeWaitsForTheRound(t *testing.T) {
 	})
 }
 
+// arrivals returns the name of the directory of the parties that have arrived at a round.
+func (w *world) arrivals(round int) string {
+	w.t.Helper()
+	for _, name := range w.children(path) {
+		if strings.HasPrefix(name, fmt.Sprintf("arrived-%d-", round)) {
+			return name
+		}
+	}
+	w.t.Fatalf("got children %q, want a directory for round %d", w.children(path), round)
+	return ""
+}
+
 func TestNodeDeletedByAnotherClientEndsTheParty(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		p := w.join(1, barrier.Continue)
-		name := w.children(path + "/arrived-0")[0]
-		must(t, w.Session(t, timeout).Delete(t.Context(), path+"/arrived-0/"+name, -1))
+		dir := path + "/" + w.arrivals(0)
+		w.delete(dir + "/" + w.children(dir)[0])
 		if _, err := p.Arrive(t.Context()); !errors.Is(err, barrier.ErrNotJoined) {
 			t.Fatalf("got %v, want that it is no party any more", err)
 		}
@@ -512,7 +525,7 @@ func TestPartyLeavesThatIsNotRegisteredAnyMore(t *testing.T) {
 func TestDirectoryDeletedByAnotherClientIsAnError(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		p := w.join(1, barrier.Continue)
-		w.delete(path + "/arrived-1")
+		w.delete(path + "/" + w.arrivals(1))
 		w.Control(func(r zktest.Request) zktest.Fault {
 			if r.Op == zktest.OpMulti && r.Nth > 10 {
 				t.Error("asks again and again")

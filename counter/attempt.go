@@ -16,6 +16,9 @@ import (
 // then, or wait again because nothing was done. It returns an error if it has not come to write, or the server has
 // refused for another reason than what the node holds.
 func (c *combiner) attempt(ctx context.Context, sess *zk.Session) error {
+	if err := c.reg.mayUse(ctx, sess); err != nil {
+		return err
+	}
 	if time.Since(c.knownAt) > keepKnown {
 		now, err := c.reg.read(ctx, sess)
 		if err != nil {

@@ -28,8 +28,7 @@ import (
 type register struct {
 	client   *zk.Client
 	path     string
-	acl      []zk.ACL
-	anyACL   bool
+	access   attempt.Access
 	receipts *attempt.Receipts
 }
 
@@ -45,7 +44,9 @@ func newRegister(client *zk.Client, path string, acl []zk.ACL, anyACL bool) (*re
 		return nil, err
 	}
 	receipts := attempt.NewReceipts(path, acl)
-	return &register{client: client, path: path, acl: acl, anyACL: anyACL, receipts: receipts}, nil
+	return &register{
+		client: client, path: path, access: attempt.Access{ACL: acl, AnyACL: anyACL}, receipts: receipts,
+	}, nil
 }
 
 // close removes the receipts that this process keeps below the node.
@@ -53,9 +54,14 @@ func (r *register) close(ctx context.Context) error {
 	return r.failed("remove the receipts of", r.receipts.Close(ctx, r.client))
 }
 
+// mayUse returns an error if the node, or one above it, grants more than it is to.
+func (r *register) mayUse(ctx context.Context, sess *zk.Session) error {
+	return r.access.Check(ctx, sess, r.path)
+}
+
 // makeParents creates what is missing above the node.
 func (r *register) makeParents(ctx context.Context, sess *zk.Session) error {
-	d := attempt.Dirs{Keep: attempt.Forever, ACL: r.acl, AnyACL: r.anyACL, Above: true}
+	d := attempt.Dirs{Keep: attempt.Forever, ACL: r.access.ACL, AnyACL: r.access.AnyACL, Above: true}
 	return d.Make(ctx, sess, path.Dir(r.path))
 }
 
@@ -67,6 +73,9 @@ func (r *register) read(ctx context.Context, sess *zk.Session) (content, error) 
 
 // readSynced returns what the node holds, no older than the call.
 func (r *register) readSynced(ctx context.Context, sess *zk.Session) (content, error) {
+	if err := r.mayUse(ctx, sess); err != nil {
+		return content{}, err
+	}
 	b := sess.Batch()
 	synced := b.Sync(r.path)
 	got := b.Get(r.path)
@@ -157,7 +166,8 @@ func (c change) outcome(ctx context.Context, t *attempt.Txn) (zk.Stat, error) {
 func (r *register) write(ctx context.Context, c change) (zk.Stat, error) {
 	return attempt.Run(ctx, r.client, func(sess *zk.Session) (stat zk.Stat, err error) {
 		var rec *attempt.Receipt
-		if !c.create {
+		err = r.mayUse(ctx, sess)
+		if err == nil && !c.create {
 			rec, err = r.receipts.Get(ctx, sess)
 		}
 		var t *attempt.Txn

@@ -20,7 +20,12 @@ import (
 func (v *Value) Watch(ctx context.Context) iter.Seq2[Versioned, error] {
 	return func(yield func(Versioned, error) bool) {
 		w := watcher{value: v}
-		look := func(sess *zk.Session) (Versioned, *zk.Watch, error) { return w.look(ctx, sess) }
+		look := func(sess *zk.Session) (Versioned, *zk.Watch, error) {
+			if err := v.reg.mayUse(ctx, sess); err != nil {
+				return Versioned{}, nil, err
+			}
+			return w.look(ctx, sess)
+		}
 		for now, err := range attempt.Follow(ctx, v.reg.client, v.reg.path, look) {
 			switch {
 			case err != nil:

@@ -21,8 +21,12 @@ import (
 // the hold's node is gone. A Node also tells apart holds that share a node because goroutines of one process passed the
 // lock on, and it admits writes of any session, such as that of a service whose client holds the lock.
 type Node struct {
+	// AnyACL accepts nodes at path and above it that exist and grant more than the ACL asked for. Otherwise they are
+	// refused. Set it before the Node is used.
+	AnyACL bool
+
 	path    string
-	acl     []zk.ACL
+	access  attempt.Access
 	secured atomic.Bool // the servers do not remove the node, although it has had children
 }
 
@@ -34,7 +38,7 @@ func NewNode(path string, acl []zk.ACL) (*Node, error) {
 	if err := attempt.PathArgs("fence", path, acl); err != nil {
 		return nil, err
 	}
-	return &Node{path: path, acl: slices.Clone(acl)}, nil
+	return &Node{path: path, access: attempt.Access{ACL: slices.Clone(acl)}}, nil
 }
 
 // Path returns the fence's path.
@@ -55,11 +59,16 @@ func (n *Node) Write(ctx context.Context, sess *zk.Session, token Token, ops ...
 		if err != nil {
 			return nil, err
 		}
+		if !n.AnyACL {
+			if err := n.access.Check(ctx, sess, n.path); err != nil {
+				return nil, fmt.Errorf("fence: %w", err)
+			}
+		}
 		if err := admit(n.path, token, newest); err != nil {
 			return nil, err
 		}
 		if exists && (newest == 0 || stat.Cversion != 0 && !n.secured.Load()) {
-			err := attempt.Secure(ctx, sess, n.path, n.acl)
+			err := attempt.Secure(ctx, sess, n.path, n.access.ACL)
 			if errors.Is(err, zk.NoNode) {
 				continue
 			}
@@ -87,7 +96,7 @@ func (n *Node) Write(ctx context.Context, sess *zk.Session, token Token, ops ...
 			// another client, also at a follower that lags behind: the refusal is ordered among the writes, and the
 			// follower has applied all earlier ones before it passes the refusal on.
 		case errors.Is(err, zk.NoNode):
-			d := attempt.Dirs{Keep: attempt.Forever, ACL: n.acl, Above: true}
+			d := attempt.Dirs{Keep: attempt.Forever, ACL: n.access.ACL, AnyACL: n.AnyACL, Above: true}
 			if err := d.Make(ctx, sess, path.Dir(n.path)); err != nil {
 				return nil, fmt.Errorf("fence: %s: %w", n.path, err)
 			}
@@ -142,7 +151,7 @@ func (n *Node) read(ctx context.Context, sess *zk.Session) (newest Token, stat z
 func (n *Node) raise(token, newest Token, stat zk.Stat, exists bool) zk.Op {
 	switch {
 	case !exists:
-		return zk.CreateNodeOp(zk.Node{Path: n.path, Data: []byte(FormatToken(token)), Mode: zk.Persistent, ACL: n.acl})
+		return zk.CreateNodeOp(zk.Node{Path: n.path, Data: []byte(FormatToken(token)), ACL: n.access.ACL})
 	case token == newest:
 		return zk.CheckOp(n.path, stat.Version)
 	default:

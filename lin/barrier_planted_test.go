@@ -21,7 +21,7 @@ var tooEarly = bug{
 }
 
 // staying is that of a party which gives up entering, and leaves its node behind.
-var staying = bug{"barrier/double.go", "{ e.removal = attempt.Remove(e.sess, e.path()) }", "{ _ = e.path() }"}
+var staying = bug{"barrier/entrant.go", "{ e.removal = attempt.Remove(e.sess, e.path()) }", "{ _ = e.path() }"}
 
 // tooFewRound is that of rounds which are passed when one party is missing.
 var tooFewRound = bug{"barrier/commit.go", "c.arrived >= r.cfg.Parties {", "c.arrived >= r.cfg.Parties-1 {"}

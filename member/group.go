@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-a3166700/turnstile/cache"
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -70,10 +71,7 @@ type Member struct {
 // NewGroup returns the group at path, which no other recipe may use. It does not contact the server. It returns an
 // error if the path or the configuration is invalid.
 func NewGroup(client *zk.Client, path string, cfg GroupConfig) (*Group, error) {
-	if client == nil {
-		return nil, errors.New("member: client is nil; open one with zk.Open")
-	}
-	if err := checkPath(path); err != nil {
+	if err := attempt.Args("member", client, path, cfg.ACL); err != nil {
 		return nil, err
 	}
 	if cfg.Layout < GroupMember || cfg.Layout > ShallowParty {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
-	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -25,7 +24,7 @@ type keeper struct {
 	guess   string // the path that the node has without its number, after a numbered creation of unknown outcome
 	stat    zk.Stat
 	have    bool  // stat is that of our node
-	checked bool  // no node on the way grants more than ACL
+	birth   int64 // the czxid of the node that this keeper has made last
 	secured int64 // the czxid of a node that may have been a container, and that servers do not remove any more
 	set     int   // the number of the data that it has from us
 }
@@ -102,7 +101,7 @@ func (k *keeper) follow(sess *zk.Session) {
 
 // retry waits and returns true if the same may be asked again after err.
 func (k *keeper) retry(sess *zk.Session, err error) bool {
-	return line.Transient(err) && line.AwaitRetry(k.node.ctx, sess, err) == nil
+	return attempt.Again(k.node.ctx, sess, err) == nil
 }
 
 // refused waits after a refusal until it makes sense to try again: under the next session, with the next Set, or when
@@ -161,11 +160,17 @@ func (k *keeper) place(sess *zk.Session) (*zk.Watch, error) {
 		}
 		return watch, ErrTaken
 	}
+	if err := n.access.Check(n.ctx, sess, n.Path()); err != nil {
+		return watch, err
+	}
 	if !k.have || k.stat.Czxid != stat.Czxid {
 		k.have, k.set = true, 0 // adopted, or created again by a request that came late
 	}
 	k.stat = stat
-	if n.cfg.Mode.lasting() && n.cfg.TTL == 0 && stat.Cversion != 0 && k.secured != stat.Czxid {
+	// A directory of another recipe's holds no data. What has some, and has had no child, may be Curator's, which
+	// cannot remove a node with a child.
+	directory := stat.Cversion != 0 || len(data) == 0 && stat.Czxid != k.birth
+	if n.cfg.Mode.lasting() && n.cfg.TTL == 0 && directory && k.secured != stat.Czxid {
 		if err := attempt.Secure(n.ctx, sess, n.Path(), n.cfg.ACL); err != nil && !errors.Is(err, zk.NoNode) {
 			return watch, err
 		}
@@ -179,13 +184,6 @@ func (k *keeper) place(sess *zk.Session) (*zk.Watch, error) {
 			watch.Close()
 			return nil, k.update(sess, want, number)
 		}
-	}
-	if !k.checked { // the node is there, and so is what is on the way to it
-		d := attempt.Dirs{ACL: n.cfg.ACL, AnyACL: n.cfg.AnyACL}
-		if err := d.Check(n.ctx, sess, n.Path()); err != nil {
-			return watch, err
-		}
-		k.checked = true
 	}
 	if err := k.touch(sess); err != nil {
 		return watch, err
@@ -226,6 +224,9 @@ func (k *keeper) update(sess *zk.Session, want []byte, number int) error {
 // is lost need not be known: the next look finds the node, or creates it.
 func (k *keeper) create(sess *zk.Session) error {
 	n := k.node
+	if err := n.access.Check(n.ctx, sess, n.Path()); err != nil {
+		return err
+	}
 	want, number := n.latest()
 	node := zk.Node{Path: n.Path(), Data: want, Mode: k.mode(), ACL: n.cfg.ACL}
 	var created zk.Created
@@ -239,11 +240,12 @@ func (k *keeper) create(sess *zk.Session) error {
 	switch {
 	case err == nil:
 		k.stat, k.have, k.set = created.Stat, n.cfg.TTL == 0, number // the next look reads what it lacks
+		k.birth = created.Stat.Czxid
 		return nil
 	case errors.Is(err, zk.NodeExists):
 		return nil
 	case errors.Is(err, zk.NoNode):
-		return n.line.MakeDir(n.ctx, sess)
+		return n.makeParents(sess)
 	case zk.OutcomeOf(err) == zk.Unknown:
 		k.unsure, k.written = true, want
 	}

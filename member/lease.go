@@ -70,10 +70,7 @@ type Lease struct {
 func NewLease(
 	client *zk.Client, path, holder string, duration time.Duration, cfg LeaseConfig,
 ) (*Lease, error) {
-	if client == nil {
-		return nil, errors.New("member: client is nil; open one with zk.Open")
-	}
-	if err := checkPath(path); err != nil {
+	if err := attempt.Args("member", client, path, cfg.ACL); err != nil {
 		return nil, err
 	}
 	if holder == "" || !utf8.ValidString(holder) || len(holder) > 1<<10 {
@@ -132,7 +129,7 @@ func (l *Lease) Take(ctx context.Context) (Leased, error) {
 	return under(ctx, l, &l.lock, func(ctx context.Context, lock *line.Own) (Leased, error) {
 		leased, err := l.search(ctx, lock)
 		if errors.Is(err, errSearch) {
-			err = line.ErrGone // another search may have begun
+			err = attempt.ErrGone // another search may have begun
 		}
 		return leased, err
 	})
@@ -189,7 +186,7 @@ func (l *Lease) Release(ctx context.Context) error {
 			err := l.give(ctx, i, lock)
 			switch {
 			case errors.Is(err, errSearch):
-				return none, line.ErrGone
+				return none, attempt.ErrGone
 			case err != nil:
 				return none, err
 			}
@@ -203,7 +200,7 @@ func (l *Lease) Release(ctx context.Context) error {
 func under[T any](
 	ctx context.Context, l *Lease, at *line.Line, f func(context.Context, *line.Own) (T, error),
 ) (T, error) {
-	got, err := line.Attempt(ctx, l.client, func(sess *zk.Session) (none T, err error) {
+	got, err := attempt.Run(ctx, l.client, func(sess *zk.Session) (none T, err error) {
 		own, err := line.Enter(ctx, sess, at)
 		if err != nil {
 			return none, err
@@ -215,7 +212,7 @@ func under[T any](
 		return f(ctx, own)
 	})
 	if err != nil && !errors.Is(err, ErrLeased) {
-		err = fmt.Errorf("member: %s: %w", l.path, line.Explain(l.client, err))
+		err = fmt.Errorf("member: %s: %w", l.path, attempt.Explain(l.client, err))
 	}
 	return got, err
 }
@@ -272,7 +269,7 @@ func (l *Lease) change(
 			if record, err = to(r, there); err != nil || record == nil || there && string(record) == r.raw {
 				return err
 			}
-			locks := []error{line.ErrGone, errSearch}[:1]
+			locks := []error{attempt.ErrGone, errSearch}[:1]
 			ops := []zk.Op{zk.CheckOp(own.Path(), -1)}
 			if search != nil {
 				ops, locks = append(ops, zk.CheckOp(search.Path(), -1)), locks[:2]
@@ -293,16 +290,11 @@ func (l *Lease) change(
 			if failed, ok := errors.AsType[*zk.MultiError](err); ok && failed.Index < held && failed.Err == zk.NoNode {
 				return locks[failed.Index]
 			}
-			for _, code := range []zk.Code{zk.NoNode, zk.NodeExists, zk.BadVersion} {
-				if errors.Is(err, code) {
-					err = nil // it has changed since it was read, perhaps by an attempt before
-				}
-			}
-			if err == nil {
-				continue
+			if errors.Is(err, zk.NoNode) || errors.Is(err, zk.NodeExists) || errors.Is(err, zk.BadVersion) {
+				continue // it has changed since it was read, perhaps by an attempt before
 			}
 		}
-		if err := line.AwaitRetry(ctx, sess, err); err != nil {
+		if err := attempt.Again(ctx, sess, err); err != nil {
 			return err
 		}
 	}

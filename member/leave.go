@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
-	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -59,8 +58,8 @@ func (k *keeper) clear(sess *zk.Session) error {
 			if sess, err = k.node.client.Session(context.Background()); err != nil {
 				return err
 			}
-		case line.Transient(err), zk.OutcomeOf(err) == zk.Unknown:
-			_ = line.AwaitRetry(sess.Context(), sess, err)
+		case zk.Temporary(err), zk.OutcomeOf(err) == zk.Unknown:
+			_ = attempt.Again(sess.Context(), sess, err)
 		default:
 			return err
 		}

@@ -22,7 +22,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -88,7 +88,7 @@ func (c NodeConfig) check() error {
 type Node struct {
 	client *zk.Client
 	cfg    NodeConfig
-	line   line.Line // of the parent, for what is missing above the node
+	access attempt.Access // of the node
 	shared *sharedNode
 	stop   context.CancelCauseFunc
 	ctx    context.Context //nolint:containedctx // it ends with Close
@@ -109,11 +109,11 @@ type Node struct {
 // created as containers. It returns an error if the path or the configuration is invalid. Close the Node when the node
 // is to go.
 func NewNode(client *zk.Client, nodePath string, data []byte, cfg NodeConfig) (*Node, error) {
-	if client == nil {
-		return nil, errors.New("member: client is nil; open one with zk.Open")
-	}
-	if err := checkPath(nodePath); err != nil {
+	if err := attempt.Args("member", client, nodePath, cfg.ACL); err != nil {
 		return nil, err
+	}
+	if most := attempt.MaxData(0, nodePath, cfg.ACL); len(data) > most {
+		return nil, tooLarge(nodePath, len(data), most)
 	}
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func NewNode(client *zk.Client, nodePath string, data []byte, cfg NodeConfig) (*
 	n := &Node{
 		client: client, cfg: cfg, kick: make(chan struct{}, 1), changed: make(chan struct{}),
 		path: nodePath, want: bytes.Clone(data), wanted: 1,
-		line: line.Line{Dir: path.Dir(nodePath), ACL: cfg.ACL, AnyACL: cfg.AnyACL, Above: true},
+		access: attempt.Access{ACL: cfg.ACL, AnyACL: cfg.AnyACL},
 	}
 	n.shared = shareNode(client, nodePath, cfg)
 	n.ctx, n.stop = context.WithCancelCause(context.Background())
@@ -129,14 +129,9 @@ func NewNode(client *zk.Client, nodePath string, data []byte, cfg NodeConfig) (*
 	return n, nil
 }
 
-func checkPath(p string) error {
-	if err := zk.ValidatePath(p); err != nil {
-		return fmt.Errorf("member: %w", err)
-	}
-	if line.Reserved(p) {
-		return fmt.Errorf("member: %s belongs to the server; use a path such as /app/members", p)
-	}
-	return nil
+func tooLarge(path string, size, most int) error {
+	const text = "member: %w: %d bytes of data for %s; use at most %d"
+	return fmt.Errorf(text, zk.BadArguments, size, path, most)
 }
 
 // Path returns the node's path. With a Sequential mode, the number is missing until the node was created for the
@@ -168,6 +163,9 @@ func (n *Node) Await(ctx context.Context) error {
 // Set changes the data and waits until it is in place. If it returns an error, the data will still be set when that is
 // possible, unless the Node is closed or another Set comes first. Its errors are those of Await.
 func (n *Node) Set(ctx context.Context, data []byte) error {
+	if most := attempt.MaxData(0, n.Path(), n.cfg.ACL); len(data) > most {
+		return tooLarge(n.Path(), len(data), most)
+	}
 	n.mu.Lock()
 	n.want = bytes.Clone(data)
 	n.wanted++
@@ -199,7 +197,7 @@ func (n *Node) await(ctx context.Context, wanted int) error {
 		case <-changed:
 		case <-n.ctx.Done():
 		case <-ctx.Done():
-			return line.Explain(n.client, context.Cause(ctx))
+			return attempt.Explain(n.client, context.Cause(ctx))
 		}
 	}
 }
@@ -240,6 +238,12 @@ func (n *Node) Detach() {
 	n.mu.Unlock()
 	n.stop(ErrClosed)
 	n.done.Wait()
+}
+
+// makeParents makes what is missing above the node.
+func (n *Node) makeParents(sess *zk.Session) error {
+	d := attempt.Dirs{ACL: n.cfg.ACL, AnyACL: n.cfg.AnyACL, Above: true}
+	return d.Make(n.ctx, sess, path.Dir(n.Path()))
 }
 
 // latest returns the data as it is to be, and its number.

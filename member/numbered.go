@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
-	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -23,9 +22,12 @@ func (k *keeper) createNumbered(sess *zk.Session) error {
 			return err
 		}
 	}
+	if err := n.access.Check(n.ctx, sess, n.Path()); err != nil {
+		return err
+	}
 	want, number := n.latest()
 	dir, base := path.Split(n.Path())
-	prefix := dir + "_c_" + line.NewGUID() + "-" + base
+	prefix := dir + "_c_" + attempt.NewGUID() + "-" + base
 	mode := zk.EphemeralSequential
 	if n.cfg.Mode.lasting() {
 		mode = zk.PersistentSequential
@@ -37,7 +39,7 @@ func (k *keeper) createNumbered(sess *zk.Session) error {
 		k.named, k.have, k.stat, k.set = true, true, created.Stat, number
 		return nil
 	case errors.Is(err, zk.NoNode):
-		return n.line.MakeDir(n.ctx, sess)
+		return n.makeParents(sess)
 	case zk.OutcomeOf(err) == zk.Unknown:
 		k.guess = prefix
 	}
@@ -67,7 +69,7 @@ func (k *keeper) forget(sess *zk.Session) {
 	prefix := k.guess
 	k.guess = ""
 	if !k.node.cfg.Mode.lasting() {
-		line.RemoveCreated(sess, path.Dir(prefix), path.Base(prefix))
+		attempt.RemoveCreated(sess, path.Dir(prefix), path.Base(prefix))
 		return
 	}
 	k.node.shared.retain()
@@ -135,7 +137,7 @@ func removeNumbered(sess *zk.Session, prefix string) bool {
 		if err == nil || errors.Is(err, zk.NoNode) {
 			return found != ""
 		}
-		if line.AwaitRetry(sess.Context(), sess, err) != nil {
+		if attempt.Again(sess.Context(), sess, err) != nil {
 			return false
 		}
 	}

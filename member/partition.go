@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -93,10 +94,7 @@ type Partitioner struct {
 func NewPartitioner(
 	client *zk.Client, path, id string, items []string, cfg PartitionerConfig,
 ) (*Partitioner, error) {
-	if client == nil {
-		return nil, errors.New("member: client is nil; open one with zk.Open")
-	}
-	if err := checkPath(path); err != nil {
+	if err := attempt.Args("member", client, path, cfg.ACL); err != nil {
 		return nil, err
 	}
 	if cfg.Split < Even || cfg.Split > SetPartitioner {
@@ -117,7 +115,10 @@ func NewPartitioner(
 		client: client, path: path, id: id, cfg: cfg, group: group,
 		changed: make(chan struct{}), owned: make(map[string]*Share),
 	}
-	return p, p.SetItems(items)
+	if err := p.SetItems(items); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // Path returns the partitioner's path.
@@ -219,7 +220,7 @@ func (p *Partitioner) stop() {
 
 // failed adds the path to err, and, if there was no server to ask, the reason.
 func (p *Partitioner) failed(err error) error {
-	return fmt.Errorf("member: %s: %w", p.path, line.Explain(p.client, err))
+	return fmt.Errorf("member: %s: %w", p.path, attempt.Explain(p.client, err))
 }
 
 // A Share is an item that this member owns. It belongs to one session and never outlives it. Its methods may be called

@@ -5,6 +5,7 @@ package member
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -36,6 +37,9 @@ func (p *Partitioner) Run(ctx context.Context, work func(ctx context.Context, s 
 		return err
 	}
 	defer p.stop()
+	if work == nil {
+		return fmt.Errorf("member: %w: work is nil", zk.BadArguments)
+	}
 	within, end := context.WithCancelCause(ctx)
 	r := &partition{
 		p: p, work: work, ctx: within, end: end,

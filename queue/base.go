@@ -20,6 +20,7 @@ type base struct {
 	cfg    Config
 	clock  clock
 	layout layout
+	access attempt.Access
 	ctx    context.Context //nolint:containedctx // ends with Close
 	stop   context.CancelCauseFunc
 	dead   chan struct{} // one slot: there is another dead letter
@@ -64,13 +65,20 @@ func (b *base) prepare(ctx context.Context, sess *zk.Session) error {
 	case known:
 		return nil
 	}
-	if err := b.layout.build(ctx, sess); err != nil {
-		return err
+	for _, step := range []func(context.Context, *zk.Session) error{b.mayUse, b.layout.build, b.mayUse} {
+		if err := step(ctx, sess); err != nil {
+			return err
+		}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.known = sess
 	return nil
+}
+
+// mayUse returns an error if the queue's node, or one above it, grants more than it is to.
+func (b *base) mayUse(ctx context.Context, sess *zk.Session) error {
+	return b.access.Check(ctx, sess, b.layout.root)
 }
 
 // recheckNodes makes the next call of session check the queue's nodes again: one of them was missing.

@@ -36,6 +36,8 @@ const (
 type Config struct {
 	// ACL is the access list of the queue's nodes, and of parents that it creates; open to everyone if nil.
 	ACL []zk.ACL
+	// AnyACL accepts nodes at path and above it that exist and grant more than ACL. Otherwise they are refused.
+	AnyACL bool
 
 	// MaxItems bounds how many items there are: ready, delayed, waiting and claimed ones, not dead letters. A put that
 	// would exceed it returns ErrFull, or waits if WaitWhenFull is set. Puts at the same time do not count each other,

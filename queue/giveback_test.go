@@ -20,7 +20,7 @@ import (
 func TestItemThatMayNotBeReadIsLeftToOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		private, _ := w.login(t)
-		insider, err := queue.New(private, root, queue.Config{ACL: zk.CreatorACL()})
+		insider, err := queue.New(private, root, queue.Config{ACL: zk.CreatorACL(), AnyACL: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func TestItemThatMayNotBeReadIsLeftToOthers(t *testing.T) {
 func TestClaimThatCanNeitherBeReadNorGivenBackIsTriedAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		private, _ := w.login(t)
-		insider, err := queue.New(private, root, queue.Config{ACL: zk.CreatorACL()})
+		insider, err := queue.New(private, root, queue.Config{ACL: zk.CreatorACL(), AnyACL: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -95,7 +95,7 @@ func (y *layout) build(ctx context.Context, sess *zk.Session) error {
 func (y *layout) makeRoot(ctx context.Context, sess *zk.Session) error {
 	_, err := sess.CreateNode(ctx, y.node(y.root, []byte(mark), zk.Persistent))
 	if errors.Is(err, zk.NoNode) {
-		dirs := attempt.Dirs{Keep: attempt.Forever, ACL: y.store.ACL}
+		dirs := attempt.Dirs{Keep: attempt.Forever, ACL: y.store.ACL, AnyACL: true} // mayUse has checked them
 		if err := dirs.Make(ctx, sess, path.Dir(y.root)); err != nil {
 			return err
 		}

@@ -110,6 +110,7 @@ func (p *repeater) lead(ctx context.Context, sess *zk.Session) error {
 		Blocks:  func(line.Contender) bool { return true },
 		Data:    func() []byte { return nil },
 		ACL:     p.q.cfg.ACL,
+		AnyACL:  p.q.cfg.AnyACL,
 	})
 	if err != nil {
 		return err

@@ -58,7 +58,7 @@ func (q *Queue) PutBatch(ctx context.Context, messages []Message, ops ...zk.Op) 
 		p, err := q.producer.wrap(&messages[i], segment.NewID())
 		if err != nil {
 			if len(messages) > 1 {
-				err = fmt.Errorf("message %d: %w", i, err)
+				err = fmt.Errorf("%w, in message %d", err, i)
 			}
 			if large, ok := errors.AsType[*TooLargeError](err); ok {
 				large.Message = i

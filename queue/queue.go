@@ -86,6 +86,7 @@ func New(client *zk.Client, path string, cfg Config) (*Queue, error) {
 	}
 	q := &Queue{base: base{client: client, cfg: cfg, dead: make(chan struct{}, 1)}}
 	q.layout.root = path
+	q.access = attempt.Access{ACL: cfg.ACL, AnyACL: cfg.AnyACL}
 	store := &q.layout.store
 	store.ACL, store.Packet, store.Items, store.Missing = cfg.ACL, cfg.MaxPacket, cfg.segment, q.recheckNodes
 	q.ctx, q.stop = context.WithCancelCause(context.Background())

@@ -27,6 +27,7 @@ func newWaiter(co *consumer) *waiter {
 		Blocks:  func(line.Contender) bool { return true },
 		Data:    func() []byte { return []byte(co.id) },
 		ACL:     co.d.cfg.ACL,
+		AnyACL:  co.d.cfg.AnyACL,
 
 		Unordered: true, // if two are first, both set watches, and both wake where one would do
 	}}

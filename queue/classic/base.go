@@ -19,6 +19,8 @@ type base struct {
 	dir      string // of the items
 	locks    string // of their locks; "" if items are removed when they are taken
 	cfg      Config
+	access   attempt.Access
+	own      []string // the directories
 	receipts *receipts
 
 	turn  chan *snapshot // holds the snapshot; the goroutine that takes it out looks for items
@@ -30,7 +32,12 @@ type base struct {
 
 // run is attempt.Run for what has no result.
 func (d *base) run(ctx context.Context, try func(*zk.Session) error) error {
-	_, err := attempt.Run(ctx, d.client, func(sess *zk.Session) (none struct{}, err error) { return none, try(sess) })
+	_, err := attempt.Run(ctx, d.client, func(sess *zk.Session) (none struct{}, err error) {
+		if err = d.access.Check(ctx, sess, d.own...); err == nil {
+			err = try(sess)
+		}
+		return none, err
+	})
 	return attempt.Explain(d.client, err)
 }
 
@@ -66,7 +73,7 @@ func (d *base) put(ctx context.Context, prefix string, nodes ...[]byte) error {
 // makeDir creates the directory of the items or of the locks, as a node that stays: kazoo does not notice that it has
 // gone, and of two consumers or producers of ZooKeeper's own queue that do notice one fails, because both create it.
 func (d *base) makeDir(ctx context.Context, sess *zk.Session, dir string) error {
-	return attempt.Dirs{Keep: attempt.Forever, ACL: d.cfg.ACL}.Make(ctx, sess, dir)
+	return attempt.Dirs{Keep: attempt.Forever, ACL: d.cfg.ACL, AnyACL: d.cfg.AnyACL}.Make(ctx, sess, dir)
 }
 
 // take takes the first item. If there is none it waits, or returns ErrEmpty at once.

@@ -29,6 +29,7 @@ package classic
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -57,6 +58,8 @@ type Config struct {
 
 	// ACL is the access list of all created nodes; open if nil.
 	ACL []zk.ACL
+	// AnyACL accepts nodes at the paths and above them that exist and grant more than ACL. Otherwise they are refused.
+	AnyACL bool
 
 	// MaxPacket is the largest request that the servers accept, in bytes: their jute.maxbuffer; 1,048,575 if zero. A
 	// larger request is refused before it is sent, because a server answers it by dropping the connection.
@@ -100,7 +103,9 @@ func newBase(client *zk.Client, path, receipts string, cfg Config, k kind) (*bas
 		dir:      path,
 		locks:    cfg.LockPath,
 		cfg:      cfg,
-		receipts: newReceipts(client, cfg.Receipts, cfg.ACL),
+		access:   attempt.Access{ACL: cfg.ACL, AnyACL: cfg.AnyACL},
+		own:      slices.DeleteFunc([]string{path, cfg.LockPath}, func(p string) bool { return p == "" }),
+		receipts: newReceipts(client, cfg),
 		turn:     make(chan *snapshot, 1),
 		broken:   map[string]bool{},
 	}

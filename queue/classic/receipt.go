@@ -17,11 +17,12 @@ type receipts struct {
 	client *zk.Client
 }
 
-func newReceipts(client *zk.Client, dir string, acl []zk.ACL) *receipts {
+func newReceipts(client *zk.Client, cfg Config) *receipts {
+	dir, acl := cfg.Receipts, cfg.ACL
 	return &receipts{client: client, Pool: attempt.Pool{
 		Node: func() zk.Node { return zk.Node{Path: dir + "/" + attempt.NewGUID(), Mode: zk.Ephemeral, ACL: acl} },
 		MakeDir: func(ctx context.Context, sess *zk.Session, dir string) error {
-			return attempt.Dirs{Keep: attempt.WhileUsed, ACL: acl}.Make(ctx, sess, dir)
+			return attempt.Dirs{Keep: attempt.WhileUsed, ACL: acl, AnyACL: cfg.AnyACL}.Make(ctx, sess, dir)
 		},
 		Created: func(string, int64) {},
 	}}

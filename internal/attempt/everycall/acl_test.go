@@ -5,11 +5,17 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/seed-a3166700/turnstile/barrier"
+	"github.com/seed-a3166700/turnstile/counter"
 	"github.com/seed-a3166700/turnstile/elect"
+	"github.com/seed-a3166700/turnstile/fence"
 	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/member"
+	"github.com/seed-a3166700/turnstile/queue"
+	"github.com/seed-a3166700/turnstile/queue/classic"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -79,6 +85,146 @@ func TestPathThatGrantsMoreThanTheACLIsRefused(t *testing.T) {
 			}
 			return m.LeaveWait(ctx)
 		},
+		"member.Node": func(ctx context.Context, c *zk.Client, o options) error {
+			cfg := member.NodeConfig{Mode: member.Persistent, ACL: o.acl, AnyACL: o.any}
+			n, err := member.NewNode(c, o.path, []byte("kept"), cfg)
+			if err != nil {
+				return err
+			}
+			err = n.Await(ctx)
+			n.Detach()
+			return err
+		},
+		"member.Node with a number": func(ctx context.Context, c *zk.Client, o options) error {
+			cfg := member.NodeConfig{Mode: member.EphemeralSequential, ACL: o.acl, AnyACL: o.any}
+			n, err := member.NewNode(c, o.path+"/node-", nil, cfg)
+			if err != nil {
+				return err
+			}
+			return errors.Join(n.Await(ctx), n.CloseWait(ctx))
+		},
+		"member.Lease": func(ctx context.Context, c *zk.Client, o options) error {
+			l, err := member.NewLease(c, o.path, "me", time.Minute, member.LeaseConfig{ACL: o.acl, AnyACL: o.any})
+			if err != nil {
+				return err
+			}
+			if _, err = l.Take(ctx); err != nil {
+				return err
+			}
+			return l.Release(ctx)
+		},
+		"member.Partitioner": func(ctx context.Context, c *zk.Client, o options) error {
+			cfg := member.PartitionerConfig{ACL: o.acl, AnyACL: o.any}
+			p, err := member.NewPartitioner(c, o.path, "me", []string{"item"}, cfg)
+			if err != nil {
+				return err
+			}
+			owned := errors.New("owned")
+			err = p.Run(ctx, func(context.Context, *member.Share) error { return owned })
+			if errors.Is(err, owned) {
+				return nil
+			}
+			return err
+		},
+		"counter.Counter": func(ctx context.Context, c *zk.Client, o options) error {
+			n, err := counter.New(c, o.path, counter.Config{ACL: o.acl, AnyACL: o.any})
+			if err != nil {
+				return err
+			}
+			_, err = n.Add(ctx, 1)
+			return errors.Join(err, n.Close(ctx))
+		},
+		"counter.Sequence": func(ctx context.Context, c *zk.Client, o options) error {
+			s, err := counter.NewSequence(c, o.path, counter.SequenceConfig{ACL: o.acl, AnyACL: o.any})
+			if err != nil {
+				return err
+			}
+			_, err = s.Next(ctx)
+			return errors.Join(err, s.Close(ctx))
+		},
+		"counter.Value": func(ctx context.Context, c *zk.Client, o options) error {
+			v, err := counter.NewValue(c, o.path, counter.ValueConfig{ACL: o.acl, AnyACL: o.any})
+			if err != nil {
+				return err
+			}
+			return errors.Join(v.Set(ctx, []byte("x")), v.Close(ctx))
+		},
+		"counter.Value that is read": func(ctx context.Context, c *zk.Client, o options) error {
+			v, err := counter.NewValue(c, o.path, counter.ValueConfig{ACL: o.acl, AnyACL: o.any})
+			if err != nil {
+				return err
+			}
+			for _, err = range v.Watch(ctx) {
+				break
+			}
+			_, readErr := v.Get(ctx)
+			return errors.Join(err, readErr, v.Set(ctx, nil))
+		},
+		"fence.Node": func(ctx context.Context, c *zk.Client, o options) error {
+			sess, err := c.Session(ctx)
+			if err != nil {
+				return err
+			}
+			n, err := fence.NewNode(o.path, o.acl)
+			if err != nil {
+				return err
+			}
+			n.AnyACL = o.any
+			return n.Raise(ctx, sess, 1)
+		},
+		"barrier.Barrier": func(ctx context.Context, c *zk.Client, o options) error {
+			b, err := barrier.NewBarrier(c, o.path, barrier.Config{ACL: o.acl, AnyACL: o.any})
+			if err != nil {
+				return err
+			}
+			return b.Set(ctx)
+		},
+		"barrier.Double": func(ctx context.Context, c *zk.Client, o options) error {
+			d, err := barrier.NewDouble(c, o.path, 1, barrier.Config{ACL: o.acl, AnyACL: o.any})
+			if err != nil {
+				return err
+			}
+			m, err := d.Enter(ctx)
+			if err != nil {
+				return err
+			}
+			return m.Leave(ctx)
+		},
+		"barrier.Rounds": func(ctx context.Context, c *zk.Client, o options) error {
+			cfg := barrier.RoundsConfig{Parties: 1, ACL: o.acl, AnyACL: o.any}
+			r, err := barrier.NewRounds(c, o.path, cfg)
+			if err != nil {
+				return err
+			}
+			p, err := r.Join(ctx)
+			if err != nil {
+				return err
+			}
+			_, err = p.Arrive(ctx)
+			return errors.Join(err, p.Leave(ctx))
+		},
+		"queue.Queue": func(ctx context.Context, c *zk.Client, o options) error {
+			q, err := queue.New(c, o.path, queue.Config{ACL: o.acl, AnyACL: o.any})
+			if err != nil {
+				return err
+			}
+			_, err = q.Put(ctx, queue.Message{Body: []byte("x")})
+			return errors.Join(err, q.Close(ctx))
+		},
+		"classic.Curator": func(ctx context.Context, c *zk.Client, o options) error {
+			q, err := classic.NewCurator(c, o.path, classic.Config{ACL: o.acl, AnyACL: o.any})
+			if err != nil {
+				return err
+			}
+			return q.Put(ctx, []byte("x"))
+		},
+		"classic.KazooLocking": func(ctx context.Context, c *zk.Client, o options) error {
+			q, err := classic.NewKazooLocking(c, o.path, classic.Config{ACL: o.acl, AnyACL: o.any})
+			if err != nil {
+				return err
+			}
+			return q.Put(ctx, []byte("x"), 1)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -100,8 +246,13 @@ func TestPathThatGrantsMoreThanTheACLIsRefused(t *testing.T) {
 				if _, err := client.CreateNode(ctx, zk.Node{Path: "/mine", ACL: zk.CreatorACL()}); err != nil {
 					t.Fatal(err)
 				}
+				if _, err := client.Create(ctx, "/mine/wide", nil, zk.Persistent); err != nil {
+					t.Fatal(err)
+				}
 				mine := options{acl: zk.CreatorACL()}
-				for path, wide := range map[string]string{"/open/dir": "/open", "/open/new": "/open"} {
+				for path, wide := range map[string]string{
+					"/open/dir": "/open", "/open/new": "/open", "/mine/wide": "/mine/wide",
+				} {
 					mine.path = path
 					err := take(ctx, client, mine)
 					if !errors.Is(err, attempt.ErrWider) || !strings.Contains(err.Error(), wide) {
@@ -109,6 +260,9 @@ func TestPathThatGrantsMoreThanTheACLIsRefused(t *testing.T) {
 					}
 				}
 				w.NoNodes(t, "/open/dir")
+				if names, _, err := client.Children(ctx, "/open"); err != nil || len(names) > 1 {
+					t.Errorf("got nodes %q, %v, want that nothing was made", names, err)
+				}
 				accepted := options{path: "/open/dir", acl: mine.acl, any: true}
 				if err := take(ctx, client, accepted); err != nil {
 					t.Error(err)

@@ -86,8 +86,8 @@ var calls = []call{
 		return errors.New("the watch ended")
 	})},
 	{name: "counter.Value.Close", do: onValue(func(ctx context.Context, v *counter.Value, _ []byte) error {
-		return v.Close(ctx)
-	})},
+		return errors.Join(v.Set(ctx, []byte("data")), v.Close(ctx))
+	}), done: func(w *world) error { return w.wantData("data") }},
 	{name: "elect.Candidate.Campaign", do: onCandidate(func(ctx context.Context, c *elect.Candidate, _ []byte) error {
 		l, err := c.Campaign(ctx)
 		if err == nil {

@@ -45,7 +45,7 @@ func newAccess(app *command.App) *access { return &access{Access: command.Access
 // flags adds the flags that all these commands have. Object says what --json prints.
 func (u *access) flags(cmd *cobra.Command, object string) {
 	u.Flags(cmd, object)
-	u.Connection.ACLFlag(cmd.Flags())
+	u.Connection.ACLFlags(cmd.Flags())
 }
 
 // parsePath checks the PATH.
@@ -107,7 +107,7 @@ func (u *access) inspect(ctx context.Context, none func() error, f func(context.
 // longer than --connect-timeout.
 func (u *access) open(ctx context.Context, giveUp bool, f func(context.Context, *zk.Client, *queue.Queue) error) error {
 	return u.Open(ctx, giveUp, func(ctx context.Context, client *zk.Client) error {
-		u.cfg.ACL = u.Connection.ACL()
+		u.cfg.ACL, u.cfg.AnyACL = u.Connection.ACL(), u.Connection.AnyACL
 		q, err := queue.New(client, u.Path, u.cfg)
 		if err != nil {
 			return &command.Error{Code: command.ExitUsage, Err: err}

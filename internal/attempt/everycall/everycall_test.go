@@ -110,6 +110,10 @@ func (w *world) run(c call) {
 	if c.leavesNothing {
 		w.NoNodes(w.t, path)
 	}
+	// A refusal of the last request may have cost the connection, and Close would not wait for another.
+	if _, _, err := client.Exists(ctx, "/"); err != nil {
+		w.t.Error(err)
+	}
 	if err := client.Close(); err != nil {
 		w.t.Error(err)
 	}

@@ -196,7 +196,7 @@ func (g *group) open() bool {
 		return false
 	case g.ownership == nil || !g.queue.shares:
 		return true
-	case g.ownership.Stopped() != nil || g.ownership.Exhausted():
+	case g.ownership.Stopped() != nil || g.ownership.Spent():
 		return false
 	}
 	return !g.bounded(time.Now())
@@ -362,19 +362,19 @@ func (g *group) giveBack(o *line.Ownership) *line.Removal {
 func (g *group) next() *line.Removal {
 	o, q := g.ownership, g.queue
 	if q.shares {
-		for len(g.waiting) > 0 && !o.Exhausted() {
+		for len(g.waiting) > 0 && !o.Spent() {
 			g.serveFirst()
 		}
 		switch {
 		case g.holds == 0:
 			return g.release()
-		case len(g.waiting) > 0: // there are no tokens left
+		case len(g.waiting) > 0: // the ownership serves none of them
 			g.pass()
 		}
 		return nil
 	}
 	switch {
-	case o.Stopped() != nil, len(g.waiting) > 0 && o.Exhausted():
+	case o.Stopped() != nil, len(g.waiting) > 0 && o.Spent():
 		return g.release()
 	case len(g.waiting) == 0 && g.retain():
 		return nil
@@ -395,6 +395,18 @@ func (g *group) release() *line.Removal {
 	removal := g.ownership.Release(ErrUnlocked)
 	g.pass()
 	return removal
+}
+
+// asked tells an ownership that another client asks for it. If no goroutine holds the lock, none is asked, and the
+// ownership ends.
+func (q *localQueue) asked(o *line.Ownership, r Revocation) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	onRevoke := q.base.cfg.OnRevoke
+	if g := q.current; o.Turn() == 0 || g != nil && g.ownership == o && g.holds == 0 {
+		onRevoke = nil
+	}
+	o.Asked(r, onRevoke)
 }
 
 // pass lets no other goroutine join, and has the waiters stand in the servers' line anew, in a group that follows.

@@ -22,7 +22,7 @@ func (g *group) retain() bool {
 	keep := g.queue.base.cfg.Retain
 	o, now := g.ownership, time.Now()
 	kept := g.retained.timer != nil
-	if keep == 0 || o.Turn() == 0 || o.Exhausted() || !g.bound.keeps(g.queue.base.cfg.Handoff, kept, now) {
+	if keep == 0 || o.Turn() == 0 || o.Spent() || !g.bound.keeps(g.queue.base.cfg.Handoff, kept, now) {
 		return false
 	}
 	g.retained.since = now

@@ -85,8 +85,13 @@ func withRequest(data []byte, r *Revocation, of *Contender) []byte {
 }
 
 // asked ends the holds of an ownership if its node has a request to release the lock, unless OnRevoke refuses.
-func (c *Config) asked(o *line.Ownership, data []byte) {
-	if r, ok := parseRevocation("", data, Token(o.FirstToken())); ok {
-		o.Asked(r, c.OnRevoke)
+func (b *base) asked(o *line.Ownership, data []byte) {
+	r, ok := parseRevocation("", data, Token(o.FirstToken()))
+	switch {
+	case !ok:
+	case b.passes != nil:
+		b.passes.asked(o, r)
+	default:
+		o.Asked(r, b.cfg.OnRevoke)
 	}
 }

@@ -30,6 +30,7 @@ type Ownership struct {
 	mu         sync.Mutex // guards the fields below; never held while anything is waited for
 	own        *Own
 	turn       int      // of the next token
+	asked      bool     // another client has asked for it
 	exchanging bool     // own is being exchanged for another
 	gone       bool     // it vanished meanwhile: by that, or by another client
 	removal    *Removal // of own, once the ownership was released; nil before
@@ -107,6 +108,14 @@ func (o *Ownership) Turn() int {
 
 // Exhausted reports whether there is no token left.
 func (o *Ownership) Exhausted() bool { return o.Turn() >= Turns }
+
+// Spent reports whether the ownership may serve no further hold: there is no token left, or another client has asked
+// for it. The holder that was asked may keep it, but for itself alone.
+func (o *Ownership) Spent() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.asked || o.turn >= Turns
+}
 
 func (o *Ownership) watch() {
 	own := o.Own()

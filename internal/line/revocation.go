@@ -73,16 +73,21 @@ func (e *RevokedError) Unwrap() error { return ErrRevoked }
 
 // Asked stops the ownership, because another client asks for what it owns, unless onRevoke is not nil and returns
 // false. The nodes stay until the ownership is released, so that no other contender comes in while the holder finishes.
-// OnRevoke runs on a goroutine of its own, and may take its time: the nodes are still watched meanwhile. The context
-// that it gets ends when the ownership is stopped.
+// OnRevoke runs on a goroutine of its own, and may take its time: the nodes are still watched meanwhile. It answers for
+// the hold that there is, and its context ends with that: no further hold is served (see Spent).
 func (o *Ownership) Asked(r Revocation, onRevoke func(ctx context.Context, r Revocation) bool) {
+	o.mu.Lock()
+	o.asked = true
+	o.mu.Unlock()
 	cause := &RevokedError{Revocation: r}
 	if onRevoke == nil {
 		o.Stop(cause)
 		return
 	}
 	go func() {
-		if o.use.Err() == nil && onRevoke(o.use, r) {
+		ctx, cancel := o.NewContext()
+		defer cancel(nil)
+		if ctx.Err() == nil && onRevoke(ctx, r) {
 			o.stop(cause)
 		}
 	}()

@@ -5,6 +5,7 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -98,4 +99,53 @@ func TestRetainedLockThatIsNotHeldIsReleasedWithoutAsking(t *testing.T) {
 		}
 		w.empty(path)
 	})
+}
+
+// The request is written while its contender stands deep in the line and does not watch its nodes yet. It reads them
+// with the watch, which it sets when its turn comes near.
+func TestRequestFromBeforeTheWatchIsHeardByTheHolder(t *testing.T) {
+	type take = func(context.Context) (*lock.Hold, error)
+	t.Parallel()
+	for name, kind := range map[string]func(w *world) take{
+		"mutex":     func(w *world) take { return w.mutex(lock.Config{}).Lock },
+		"strict":    func(w *world) take { return w.mutex(strict).Lock },
+		"two nodes": func(w *world) take { return w.mutex(lock.Config{Layout: lock.Both}).Lock },
+		"writer":    func(w *world) take { return w.rw(lock.RWConfig{}).Lock },
+		"set":       func(w *world) take { return w.set(path, pathA).Lock },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				for i := 0; ; i++ {
+					first := locked(t, kind(w))
+					leaving, leave := context.WithCancel(t.Context())
+					second := waits(leaving, kind(w))
+					before := w.nodes(path)
+					third := waits(t.Context(), kind(w))
+					nodes := slices.DeleteFunc(w.nodes(path), func(n string) bool { return slices.Contains(before, n) })
+					if i == len(nodes) {
+						leave()
+						unlock(t, first)
+						unlock(t, got(t, third))
+						return
+					}
+					_, err := w.Session(t, 20*time.Second).Set(t.Context(), path+"/"+nodes[i], []byte(curatorsWord), -1)
+					if err != nil {
+						t.Fatal(err)
+					}
+					leave()
+					if r := <-second; r.err == nil {
+						t.Fatal("the second did not wait")
+					}
+					synctest.Wait()
+					unlock(t, first)
+					hold := got(t, third)
+					letHoldsAge()
+					if cause := context.Cause(hold.Context()); !errors.Is(cause, lock.ErrRevoked) {
+						t.Errorf("node %d of %d: got %v, want lock.ErrRevoked", i, len(nodes), cause)
+					}
+					unlock(t, hold)
+				}
+			})
+		})
+	}
 }

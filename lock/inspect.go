@@ -82,10 +82,8 @@ type Contender struct {
 
 	simple bool        // it is the node of a simple lock: the next holder's has the same name
 	marker line.Marker // of its name
+	czxid  int64       // the transaction that made its node
 }
-
-// czxid is the transaction that made the contender's node.
-func (c *Contender) czxid() int64 { return int64(c.Token) / line.Turns }
 
 // known are the markers of all contenders that Inspect knows.
 var known = append([]line.Marker{line.CuratorLatch, line.SupportOffer}, contenders...)
@@ -174,6 +172,7 @@ func contender(path string, node zk.Data) (Contender, error) {
 		Session: node.Stat.EphemeralOwner,
 		Since:   time.UnixMilli(node.Stat.Ctime),
 		Token:   Token(token),
+		czxid:   node.Stat.Czxid,
 	}
 	c.Owner, c.Known = parseOwner(node.Data)
 	if r, ok := parseRevocation(stdpath.Base(path), node.Data, c.Token); ok {

@@ -29,11 +29,11 @@ type Ownership struct {
 
 	mu         sync.Mutex // guards the fields below; never held while anything is waited for
 	own        *Own
-	turn       int      // of the next token
-	asked      bool     // another client has asked for it
-	exchanging bool     // own is being exchanged for another
-	gone       bool     // it vanished meanwhile: by that, or by another client
-	removal    *Removal // of own, once the ownership was released; nil before
+	turn       int         // of the next token
+	asked      *Revocation // the last request for it, nil if there was none
+	exchanging bool        // own is being exchanged for another
+	gone       bool        // it vanished meanwhile: by that, or by another client
+	removal    *Removal    // of own, once the ownership was released; nil before
 }
 
 // Begin begins the ownership of a contender that is first. If its nodes give no token it releases them and returns
@@ -114,7 +114,7 @@ func (o *Ownership) Exhausted() bool { return o.Turn() >= Turns }
 func (o *Ownership) Spent() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.asked || o.turn >= Turns
+	return o.asked != nil || o.turn >= Turns
 }
 
 func (o *Ownership) watch() {

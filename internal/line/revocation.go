@@ -77,8 +77,13 @@ func (e *RevokedError) Unwrap() error { return ErrRevoked }
 // the hold that there is, and its context ends with that: no further hold is served (see Spent).
 func (o *Ownership) Asked(r Revocation, onRevoke func(ctx context.Context, r Revocation) bool) {
 	o.mu.Lock()
-	o.asked = true
+	// One request comes again if a node is read twice, or another node has taken its place. Curator's have no content.
+	again := o.asked != nil && r.Same(*o.asked) && !r.At.IsZero()
+	o.asked = &r
 	o.mu.Unlock()
+	if again {
+		return
+	}
 	cause := &RevokedError{Revocation: r}
 	if onRevoke == nil {
 		o.Stop(cause)

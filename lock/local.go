@@ -211,7 +211,7 @@ func (g *group) serveNow() *Hold {
 		return nil
 	case g.queue.shares:
 		return g.serve()
-	case !idle || g.ownership.Stopped() != nil:
+	case !idle || g.bound.silent || g.ownership.Stopped() != nil:
 		return nil
 	}
 	return g.serve()
@@ -383,7 +383,7 @@ func (g *group) next() *line.Removal {
 	case !g.bounded(time.Now()):
 		g.serveFirst()
 		return nil
-	case g.bound.checking:
+	case g.bound.checks > 0 && !g.bound.contended:
 		return nil // parked: checkLine decides
 	default:
 		return g.release()
@@ -436,31 +436,47 @@ func (g *group) pass() {
 func (g *group) bounded(now time.Time) bool {
 	turn, limits := g.ownership.Turn(), g.queue.base.cfg.Handoff
 	if g.bound.near(limits, turn, now) {
-		g.bound.checking = true
-		go g.checkLine(turn, now)
+		g.check(turn, now)
 	}
 	return g.bound.reached(limits, turn, now)
 }
 
-// checkLine finds out whether other contenders stand in the line. Its answer counts from when the request was sent.
-func (g *group) checkLine(turn int, sent time.Time) {
+// check starts to check the line. The caller holds the queue's mu.
+func (g *group) check(turn int, now time.Time) {
+	g.bound.checks++
+	g.bound.asked = now
+	go g.checkLine(turn, now)
+}
+
+// checkLine finds out whether other contenders stand in the line. Its answer counts from when the request was sent, or
+// from now on if the line is watched.
+func (g *group) checkLine(turn int, at time.Time) {
 	others, err := g.ownership.Own().Others(g.ownership.Context(), g.queue.others)
 	g.queue.mu.Lock()
 	defer g.queue.mu.Unlock()
 	if g.over {
 		return
 	}
-	g.bound.checking = false
+	g.bound.checks--
+	g.bound.silent = false
 	switch {
 	case err != nil || others: // a process that cannot find out lets others have their turn
 		g.bound.contended = true
+	case g.bound.contended:
 	default:
-		g.bound.turn, g.bound.at = turn, sent
+		if g.bound.watched {
+			at = time.Now()
+		}
+		g.bound.turn, g.bound.at = turn, at
 		if !g.queue.shares {
 			g.watchOnce() // hear of other contenders instead of asking again and again
 		}
 	}
-	if g.holds == 0 && len(g.waiting) > 0 {
+	switch {
+	case g.holds > 0:
+	case len(g.waiting) > 0:
 		g.next()
+	case g.bound.contended:
+		g.release()
 	}
 }

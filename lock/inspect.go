@@ -75,7 +75,7 @@ type Contender struct {
 	Data    []byte    // of the node: an address in Curator's, an identifier in kazoo's, a candidate's id
 	Session int64     // whose node it is
 	Since   time.Time // when the node was made, by the server's clock
-	Token   Token     // of its first hold
+	Token   Token     // of its first hold; after Upgrade and Downgrade, of the hold that it stands for
 
 	// Revoked is the last request to this contender to release the lock, nil if there was none.
 	Revoked *Revocation
@@ -177,6 +177,9 @@ func contender(path string, node zk.Data) (Contender, error) {
 	c.Owner, c.Known = parseOwner(node.Data)
 	if r, ok := parseRevocation(stdpath.Base(path), node.Data, c.Token); ok {
 		c.Revoked = &r
+	}
+	if c.Known {
+		c.Token = tokenOf(node.Data, c.Token)
 	}
 	if name := stdpath.Base(path); !c.Known && c.Revoked != nil && line.Ours(name) {
 		record := line.DecodeCandidate(node.Data)

@@ -34,7 +34,8 @@ func (g *group) retain() bool {
 }
 
 // unheard reports whether a retained lock, which was used until now, may not be used again before the server has
-// answered. The time for which it was not used does not count: its next use is checked. The caller holds the queue's mu.
+// answered. The time for which it was not used does not count: its next use is checked. The caller holds the queue's
+// mu.
 func (g *group) unheard(now time.Time) bool {
 	limit := g.queue.base.cfg.Handoff.Time
 	if g.bound.checks > 0 || now.Sub(g.bound.at) < limit {

@@ -40,6 +40,27 @@ type askedOwner struct {
 	Revoked *Revocation `json:"revoked,omitempty"`
 	// Asked is the token of the node's first hold, where the node's name does not say which contender is asked.
 	Asked Token `json:"asked,omitempty"`
+	// Token is that of the hold, where it is not the node's: the hold has changed its kind, and had another node then.
+	Token Token `json:"token,omitempty"`
+}
+
+// withToken adds the hold's token to an owner's record.
+func withToken(data []byte, token Token) []byte {
+	record := askedOwner{Token: token}
+	if json.Unmarshal(data, &record.signed) == nil {
+		data, _ = json.Marshal(record) // every field marshals
+	}
+	return data
+}
+
+// tokenOf returns the token of the hold that a node of ours with that data stands for. Node is the token that the node
+// gives, which later ones are not.
+func tokenOf(data []byte, node Token) Token {
+	var record askedOwner
+	if json.Unmarshal(data, &record) == nil && 0 < record.Token && record.Token < node {
+		return record.Token
+	}
+	return node
 }
 
 // parseRevocation reads the request from the data of a node of that name, whose first hold has the given token. It
@@ -70,11 +91,11 @@ func withRequest(data []byte, r *Revocation, of *Contender) []byte {
 		record.Revoked = r
 		return record.Encode()
 	}
-	asked := askedOwner{Revoked: r}
-	if _, ours := parseOwner(data); !ours || json.Unmarshal(data, &asked.signed) != nil {
+	var asked askedOwner
+	if _, ours := parseOwner(data); !ours || json.Unmarshal(data, &asked) != nil {
 		return []byte(line.RevokeToken)
 	}
-	if of.simple {
+	if asked.Revoked = r; of.simple {
 		asked.Asked = of.Token
 	}
 	b, err := json.Marshal(asked)

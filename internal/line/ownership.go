@@ -99,6 +99,12 @@ func (o *Ownership) NextToken() int64 {
 	return token
 }
 
+// ComingToken returns the token that NextToken would take.
+func (o *Ownership) ComingToken() int64 {
+	token, _ := Token(o.czxid, o.Turn())
+	return token
+}
+
 // Turn returns how many tokens were taken.
 func (o *Ownership) Turn() int {
 	o.mu.Lock()

@@ -15,6 +15,7 @@ import (
 
 // An answer that comes after the hold has nothing to say about the next one, and the next one was not asked.
 func TestRevocationAsksOneHoldAndNotTheNext(t *testing.T) {
+	t.Parallel()
 	for name, answer := range map[string]bool{"who gives in": true, "who refuses": false} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

@@ -136,7 +136,9 @@ func TestForceTakesBothNodesOfAnUpgradeThatIsUnderWay(t *testing.T) {
 		}
 		w.empty(path)
 		proceed()
-		<-upgraded
+		if err := <-upgraded; err != nil && !errors.Is(err, lock.ErrDeleted) {
+			t.Error(err)
+		}
 		synctest.Wait()
 		if err := hold.Unlock(); !errors.Is(err, lock.ErrDeleted) {
 			t.Errorf("got %v, want lock.ErrDeleted", err)

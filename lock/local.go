@@ -397,18 +397,6 @@ func (g *group) release() *line.Removal {
 	return removal
 }
 
-// asked tells an ownership that another client asks for it. If no goroutine holds the lock, none is asked, and the
-// ownership ends.
-func (q *localQueue) asked(o *line.Ownership, r Revocation) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	onRevoke := q.base.cfg.OnRevoke
-	if g := q.current; o.Turn() == 0 || g != nil && g.ownership == o && g.holds == 0 {
-		onRevoke = nil
-	}
-	o.Asked(r, onRevoke)
-}
-
 // pass lets no other goroutine join, and has the waiters stand in the servers' line anew, in a group that follows.
 func (g *group) pass() {
 	q := g.queue
@@ -430,53 +418,4 @@ func (g *group) pass() {
 		q.current = next
 	}
 	go next.stand()
-}
-
-// bounded reports whether the bound of the hand-off is reached. Shortly before that it starts to check the line.
-func (g *group) bounded(now time.Time) bool {
-	turn, limits := g.ownership.Turn(), g.queue.base.cfg.Handoff
-	if g.bound.near(limits, turn, now) {
-		g.check(turn, now)
-	}
-	return g.bound.reached(limits, turn, now)
-}
-
-// check starts to check the line. The caller holds the queue's mu.
-func (g *group) check(turn int, now time.Time) {
-	g.bound.checks++
-	g.bound.asked = now
-	go g.checkLine(turn, now)
-}
-
-// checkLine finds out whether other contenders stand in the line. Its answer counts from when the request was sent, or
-// from now on if the line is watched.
-func (g *group) checkLine(turn int, at time.Time) {
-	others, err := g.ownership.Own().Others(g.ownership.Context(), g.queue.others)
-	g.queue.mu.Lock()
-	defer g.queue.mu.Unlock()
-	if g.over {
-		return
-	}
-	g.bound.checks--
-	g.bound.silent = false
-	switch {
-	case err != nil || others: // a process that cannot find out lets others have their turn
-		g.bound.contended = true
-	case g.bound.contended:
-	default:
-		if g.bound.watched {
-			at = time.Now()
-		}
-		g.bound.turn, g.bound.at = turn, at
-		if !g.queue.shares {
-			g.watchOnce() // hear of other contenders instead of asking again and again
-		}
-	}
-	switch {
-	case g.holds > 0:
-	case len(g.waiting) > 0:
-		g.next()
-	case g.bound.contended:
-		g.release()
-	}
 }

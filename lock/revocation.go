@@ -116,3 +116,15 @@ func (b *base) asked(o *line.Ownership, data []byte) {
 		o.Asked(r, b.cfg.OnRevoke)
 	}
 }
+
+// asked tells an ownership that another client asks for it. If no goroutine holds the lock, none is asked, and the
+// ownership ends.
+func (q *localQueue) asked(o *line.Ownership, r Revocation) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	onRevoke := q.base.cfg.OnRevoke
+	if g := q.current; o.Turn() == 0 || g != nil && g.ownership == o && g.holds == 0 {
+		onRevoke = nil
+	}
+	o.Asked(r, onRevoke)
+}

@@ -27,10 +27,9 @@ type Leadership struct {
 	ctx       context.Context //nolint:containedctx // the leadership's own
 	token     Token
 
-	mu      sync.Mutex  // guards the fields below; never held while waiting
-	over    bool        // resigned
-	lost    error       // why the leadership had ended before it was resigned
-	request *Revocation // the last one to resign
+	mu      sync.Mutex // guards the fields below; never held while waiting
+	over    bool       // resigned
+	lost    error      // why the leadership had ended before it was resigned
 	removal *line.Removal
 }
 
@@ -46,19 +45,12 @@ func newLeadership(c *Candidate, own *line.Own) (*Leadership, error) {
 	return l, nil
 }
 
-// asked stops the leadership if its node has a new request to resign, unless OnRevoke refuses.
+// asked stops the leadership if its node has a new request to resign, unless OnRevoke refuses. A proclamation keeps the
+// request, and takes Curator's word away.
 //
 // The node stays until Resign, so that no other candidate leads while this one finishes.
 func (l *Leadership) asked(o *line.Ownership, data []byte) {
-	request := line.DecodeCandidate(data).Revoked
-	l.mu.Lock()
-	// Curator's word comes anew with each of its requests, and has no content; a proclamation removes it.
-	fresh := request != nil && (string(data) == line.RevokeToken || l.request == nil || !request.Same(*l.request))
-	if fresh {
-		l.request = request
-	}
-	l.mu.Unlock()
-	if fresh { // and not what a proclamation has kept
+	if request := line.DecodeCandidate(data).Revoked; request != nil {
 		o.Asked(*request, l.candidate.cfg.OnRevoke)
 	}
 }

@@ -207,3 +207,30 @@ func TestNoNodeOfLeaderElectionSupportIsWrittenTo(t *testing.T) {
 		<-l.Context().Done()
 	})
 }
+
+func TestRequestFromBeforeTheWatchIsHeardByTheLeader(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		first := win(t, w.candidate("a", elect.Config{}))
+		leaving, leave := context.WithCancel(t.Context())
+		second := campaign(leaving, w.candidate("b", elect.Config{}))
+		third := campaign(t.Context(), w.candidate("c", elect.Config{}))
+		line, err := lock.Inspect(t.Context(), w.Client(t, timeout), path)
+		if err != nil || len(line) != 3 {
+			t.Fatalf("got %+v, %v", line, err)
+		}
+		if _, err := w.session().Set(t.Context(), line[2].Path, []byte("__REVOKE__"), -1); err != nil {
+			t.Fatal(err)
+		}
+		leave()
+		<-second
+		synctest.Wait()
+		resign(t, first)
+		l := won(t, third)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if cause := context.Cause(l.Context()); !errors.Is(cause, elect.ErrRevoked) {
+			t.Errorf("got %v, want elect.ErrRevoked", cause)
+		}
+		resign(t, l)
+	})
+}

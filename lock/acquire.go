@@ -16,6 +16,7 @@ type base struct {
 	client *zk.Client
 	name   string // of the lock, for errors and hooks: its path, or a set's paths
 	cfg    Config
+	passes *localQueue // whose goroutines have one ownership one after the other; nil if there is none
 }
 
 // acquire acquires the lock of which b is the base: by nesting in a hold if the caller re-enters, or as take does it.
@@ -68,7 +69,7 @@ func (b *base) own(ctx context.Context, try func(*zk.Session) (*line.Own, error)
 
 // begin begins the ownership of a contender that is first.
 func (b *base) begin(own *line.Own) (*line.Ownership, error) {
-	o, err := line.Begin(own, ErrDeleted, b.cfg.asked)
+	o, err := line.Begin(own, ErrDeleted, b.asked)
 	if err == nil && b.cfg.OnSuspend == EndHold {
 		endSuspended(o)
 	}

@@ -75,17 +75,15 @@ type Contender struct {
 	Data    []byte    // of the node: an address in Curator's, an identifier in kazoo's, a candidate's id
 	Session int64     // whose node it is
 	Since   time.Time // when the node was made, by the server's clock
-	Token   Token     // of its first hold
+	Token   Token     // of its first hold; after Upgrade and Downgrade, of the hold that it stands for
 
 	// Revoked is the last request to this contender to release the lock, nil if there was none.
 	Revoked *Revocation
 
 	simple bool        // it is the node of a simple lock: the next holder's has the same name
 	marker line.Marker // of its name
+	czxid  int64       // the transaction that made its node
 }
-
-// czxid is the transaction that made the contender's node.
-func (c *Contender) czxid() int64 { return int64(c.Token) / line.Turns }
 
 // known are the markers of all contenders that Inspect knows.
 var known = append([]line.Marker{line.CuratorLatch, line.SupportOffer}, contenders...)
@@ -174,10 +172,14 @@ func contender(path string, node zk.Data) (Contender, error) {
 		Session: node.Stat.EphemeralOwner,
 		Since:   time.UnixMilli(node.Stat.Ctime),
 		Token:   Token(token),
+		czxid:   node.Stat.Czxid,
 	}
 	c.Owner, c.Known = parseOwner(node.Data)
 	if r, ok := parseRevocation(stdpath.Base(path), node.Data, c.Token); ok {
 		c.Revoked = &r
+	}
+	if c.Known {
+		c.Token = tokenOf(node.Data, c.Token)
 	}
 	if name := stdpath.Base(path); !c.Known && c.Revoked != nil && line.Ours(name) {
 		record := line.DecodeCandidate(node.Data)

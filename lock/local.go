@@ -196,7 +196,7 @@ func (g *group) open() bool {
 		return false
 	case g.ownership == nil || !g.queue.shares:
 		return true
-	case g.ownership.Stopped() != nil || g.ownership.Exhausted():
+	case g.ownership.Stopped() != nil || g.ownership.Spent():
 		return false
 	}
 	return !g.bounded(time.Now())
@@ -211,7 +211,7 @@ func (g *group) serveNow() *Hold {
 		return nil
 	case g.queue.shares:
 		return g.serve()
-	case !idle || g.ownership.Stopped() != nil:
+	case !idle || g.bound.silent || g.ownership.Stopped() != nil:
 		return nil
 	}
 	return g.serve()
@@ -362,19 +362,19 @@ func (g *group) giveBack(o *line.Ownership) *line.Removal {
 func (g *group) next() *line.Removal {
 	o, q := g.ownership, g.queue
 	if q.shares {
-		for len(g.waiting) > 0 && !o.Exhausted() {
+		for len(g.waiting) > 0 && !o.Spent() {
 			g.serveFirst()
 		}
 		switch {
 		case g.holds == 0:
 			return g.release()
-		case len(g.waiting) > 0: // there are no tokens left
+		case len(g.waiting) > 0: // the ownership serves none of them
 			g.pass()
 		}
 		return nil
 	}
 	switch {
-	case o.Stopped() != nil, len(g.waiting) > 0 && o.Exhausted():
+	case o.Stopped() != nil, len(g.waiting) > 0 && o.Spent():
 		return g.release()
 	case len(g.waiting) == 0 && g.retain():
 		return nil
@@ -383,7 +383,7 @@ func (g *group) next() *line.Removal {
 	case !g.bounded(time.Now()):
 		g.serveFirst()
 		return nil
-	case g.bound.checking:
+	case g.bound.checks > 0 && !g.bound.contended:
 		return nil // parked: checkLine decides
 	default:
 		return g.release()
@@ -418,37 +418,4 @@ func (g *group) pass() {
 		q.current = next
 	}
 	go next.stand()
-}
-
-// bounded reports whether the bound of the hand-off is reached. Shortly before that it starts to check the line.
-func (g *group) bounded(now time.Time) bool {
-	turn, limits := g.ownership.Turn(), g.queue.base.cfg.Handoff
-	if g.bound.near(limits, turn, now) {
-		g.bound.checking = true
-		go g.checkLine(turn, now)
-	}
-	return g.bound.reached(limits, turn, now)
-}
-
-// checkLine finds out whether other contenders stand in the line. Its answer counts from when the request was sent.
-func (g *group) checkLine(turn int, sent time.Time) {
-	others, err := g.ownership.Own().Others(g.ownership.Context(), g.queue.others)
-	g.queue.mu.Lock()
-	defer g.queue.mu.Unlock()
-	if g.over {
-		return
-	}
-	g.bound.checking = false
-	switch {
-	case err != nil || others: // a process that cannot find out lets others have their turn
-		g.bound.contended = true
-	default:
-		g.bound.turn, g.bound.at = turn, sent
-		if !g.queue.shares {
-			g.watchOnce() // hear of other contenders instead of asking again and again
-		}
-	}
-	if g.holds == 0 && len(g.waiting) > 0 {
-		g.next()
-	}
 }

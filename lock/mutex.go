@@ -80,8 +80,10 @@ type Config struct {
 
 	// OnRevoke is called when another client asks for the lock, with Revoke or with Curator's Revoker. It may finish
 	// work first. If it returns true, the hold's context ends, with a *RevokedError; if it returns false, the hold
-	// goes on, unless the other client takes the lock by force. The context that it gets ends with the hold. Each
-	// request calls it on a goroutine of its own. If OnRevoke is nil, the hold's context ends at once.
+	// goes on, unless the other client takes the lock by force. The context that it gets ends with the hold, after
+	// which the lock goes to the next in line, and not to a goroutine of this process: so it does after every request.
+	// Each request calls it on a goroutine of its own. If OnRevoke is nil, the hold's context ends at once. A lock that
+	// is only retained (Retain) is released without asking.
 	OnRevoke func(ctx context.Context, r Revocation) bool
 
 	Hooks Hooks // called when the lock is waited for, acquired, released and lost
@@ -153,6 +155,7 @@ func NewMutex(client *zk.Client, path string, cfg Config) (*Mutex, error) {
 	if m.take = m.queue.lock; cfg.Handoff == StrictFIFO {
 		m.take = m.strict
 	}
+	m.passes = &m.queue
 	m.queue.base, m.queue.line, m.queue.others, m.queue.contend = &m.base, &m.line, anyone, m.contend
 	contenderLine(&m.line, path, cfg, lockPrefixes, anyone)
 	if err := checkSize(&m.line); err != nil {

@@ -22,15 +22,34 @@ func (g *group) retain() bool {
 	keep := g.queue.base.cfg.Retain
 	o, now := g.ownership, time.Now()
 	kept := g.retained.timer != nil
-	if keep == 0 || o.Turn() == 0 || o.Exhausted() || !g.bound.keeps(g.queue.base.cfg.Handoff, kept, now) {
+	if keep == 0 || o.Turn() == 0 || o.Spent() || !g.bound.keeps(g.queue.base.cfg.Handoff, kept, now) {
 		return false
 	}
-	g.retained.since = now
+	g.retained.since, g.bound.silent = now, g.bound.watched && g.unheard(now)
 	if !kept {
 		g.retained.timer = time.AfterFunc(keep, func() { g.expire() })
 		g.watchOnce()
 	}
 	return true
+}
+
+// unheard reports whether a retained lock, which was used until now, may not be used again before the server has
+// answered. The time for which it was not used does not count: its next use is checked. The caller holds the queue's
+// mu.
+func (g *group) unheard(now time.Time) bool {
+	limit := g.queue.base.cfg.Handoff.Time
+	if g.bound.checks > 0 || now.Sub(g.bound.at) < limit {
+		return g.bounded(now)
+	}
+	g.bound.at, g.bound.asked = now, now
+	time.AfterFunc(limit/2, func() {
+		g.queue.mu.Lock()
+		defer g.queue.mu.Unlock()
+		if !g.over {
+			g.check(g.ownership.Turn(), time.Now())
+		}
+	})
+	return false
 }
 
 // expire ends an ownership that was retained for as long as Config.Retain says.
@@ -70,7 +89,8 @@ func (g *group) watchLine() {
 			return false
 		}
 		if !others {
-			g.bound.watched = true
+			g.bound.watched, g.bound.asked = true, time.Now()
+			g.bound.turn, g.bound.at = g.ownership.Turn(), g.bound.asked
 			return true
 		}
 		g.othersCame()
@@ -90,7 +110,7 @@ func (g *group) watchLine() {
 func (g *group) othersCame() {
 	if !g.bound.contended {
 		// It was not there before: the bound counts from now.
-		g.bound = bound{turn: g.ownership.Turn(), at: time.Now(), contended: true}
+		g.bound.turn, g.bound.at, g.bound.contended = g.ownership.Turn(), time.Now(), true
 	}
 	if g.holds == 0 && len(g.waiting) == 0 {
 		g.release()

@@ -40,6 +40,27 @@ type askedOwner struct {
 	Revoked *Revocation `json:"revoked,omitempty"`
 	// Asked is the token of the node's first hold, where the node's name does not say which contender is asked.
 	Asked Token `json:"asked,omitempty"`
+	// Token is that of the hold, where it is not the node's: the hold has changed its kind, and had another node then.
+	Token Token `json:"token,omitempty"`
+}
+
+// withToken adds the hold's token to an owner's record.
+func withToken(data []byte, token Token) []byte {
+	record := askedOwner{Token: token}
+	if json.Unmarshal(data, &record.signed) == nil {
+		data, _ = json.Marshal(record) // every field marshals
+	}
+	return data
+}
+
+// tokenOf returns the token of the hold that a node of ours with that data stands for. Node is the token that the node
+// gives, which later ones are not.
+func tokenOf(data []byte, node Token) Token {
+	var record askedOwner
+	if json.Unmarshal(data, &record) == nil && 0 < record.Token && record.Token < node {
+		return record.Token
+	}
+	return node
 }
 
 // parseRevocation reads the request from the data of a node of that name, whose first hold has the given token. It
@@ -70,11 +91,11 @@ func withRequest(data []byte, r *Revocation, of *Contender) []byte {
 		record.Revoked = r
 		return record.Encode()
 	}
-	asked := askedOwner{Revoked: r}
-	if _, ours := parseOwner(data); !ours || json.Unmarshal(data, &asked.signed) != nil {
+	var asked askedOwner
+	if _, ours := parseOwner(data); !ours || json.Unmarshal(data, &asked) != nil {
 		return []byte(line.RevokeToken)
 	}
-	if of.simple {
+	if asked.Revoked = r; of.simple {
 		asked.Asked = of.Token
 	}
 	b, err := json.Marshal(asked)
@@ -85,8 +106,25 @@ func withRequest(data []byte, r *Revocation, of *Contender) []byte {
 }
 
 // asked ends the holds of an ownership if its node has a request to release the lock, unless OnRevoke refuses.
-func (c *Config) asked(o *line.Ownership, data []byte) {
-	if r, ok := parseRevocation("", data, Token(o.FirstToken())); ok {
-		o.Asked(r, c.OnRevoke)
+func (b *base) asked(o *line.Ownership, data []byte) {
+	r, ok := parseRevocation("", data, Token(o.FirstToken()))
+	switch {
+	case !ok:
+	case b.passes != nil:
+		b.passes.asked(o, r)
+	default:
+		o.Asked(r, b.cfg.OnRevoke)
 	}
+}
+
+// asked tells an ownership that another client asks for it. If no goroutine holds the lock, none is asked, and the
+// ownership ends.
+func (q *localQueue) asked(o *line.Ownership, r Revocation) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	onRevoke := q.base.cfg.OnRevoke
+	if g := q.current; o.Turn() == 0 || g != nil && g.ownership == o && g.holds == 0 {
+		onRevoke = nil
+	}
+	o.Asked(r, onRevoke)
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	stdpath "path"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
@@ -69,7 +70,8 @@ type Revoked struct {
 // nodes of Curator's InterProcessMutex and of go-zookeeper's Lock, which have the same names, and leaves other
 // programs' nodes as they are. All but revocable ones give way to force alone: kazoo's, go-zookeeper's, other
 // programs' readers, permits and simple locks. What holds several nodes, such as a Set, ends with any of them. A
-// holder that leaves is never mistaken for the next one.
+// holder that leaves is never mistaken for the next one, and one that is upgraded or downgraded meanwhile is followed
+// to its new node, and asked again there.
 //
 // Revoke returns ErrKept if a holder still has the lock. If ctx ends first, it returns ctx's cause: holders that were
 // asked stay asked, and none is forced. It returns the server's error if access is denied: asking takes the right to
@@ -127,86 +129,140 @@ func (r *revoker) revoke(ctx context.Context) (list []Revoked, err error) {
 		}
 		defer func() { err = errors.Join(err, entry.keep(context.WithoutCancel(ctx), r.client, r.path, list)) }()
 	}
+	holders := make([]*holder, len(list))
 	for i := range list {
-		if err := r.ask(ctx, &list[i]); err != nil {
+		holders[i] = &holder{Revoked: &list[i], now: list[i].Holder}
+		if err := r.each(ctx, holders[i], func(*zk.Session) (bool, error) { return false, nil }); err != nil {
 			return list, err
 		}
 	}
 	grace, stop := context.WithTimeoutCause(ctx, r.opts.Grace, ErrKept)
 	defer stop()
-	for i := range list {
-		if err := r.await(grace, &list[i]); err != nil && !errors.Is(err, ErrKept) {
+	for _, h := range holders {
+		if err := r.await(grace, h); err != nil && !errors.Is(err, ErrKept) {
 			return list, err
 		}
 	}
-	return list, r.enforce(ctx, list)
-}
-
-// enforce forces the holders that kept the lock, if Force is set, and returns ErrKept otherwise.
-func (r *revoker) enforce(ctx context.Context, list []Revoked) error {
-	var kept error
-	for i := range list {
-		h := &list[i]
+	kept := error(nil)
+	for _, h := range holders {
 		if h.Ending != EndingKept {
 			continue
 		}
-		if !r.opts.Force {
-			kept = ErrKept
-			continue
+		if err := r.finish(ctx, h); err != nil {
+			return list, err
 		}
-		if err := r.force(ctx, h); err != nil {
-			return err
+		if h.Ending == EndingKept {
+			kept = ErrKept
 		}
 	}
-	return kept
+	return list, kept
 }
 
-// each runs try under the live session until it has an answer, for one holder. Everything that Revoke does to a node
-// can be done twice.
-func (r *revoker) each(ctx context.Context, h *Revoked, try func(*zk.Session) (gone bool, err error)) error {
-	gone, err := line.Attempt(ctx, r.client, try)
-	if errors.Is(err, zk.NoNode) {
-		gone, err = true, nil
-	}
+// holder is a holder that is asked, wherever its lock goes on.
+type holder struct {
+	*Revoked
+	now   Contender // its node is another one after an upgrade or a downgrade
+	asked bool      // at that node
+}
+
+// each asks the holder, unless that was done, and runs try, under the live session, until there is an answer. If the
+// holder's node has gone, each follows it to the next one, and begins there. Everything that Revoke does to a node can
+// be done twice.
+func (r *revoker) each(ctx context.Context, h *holder, try func(*zk.Session) (gone bool, err error)) error {
+	gone, err := line.Attempt(ctx, r.client, func(sess *zk.Session) (bool, error) {
+		for {
+			gone, err := false, error(nil)
+			if !h.asked {
+				gone, err = r.ask(ctx, sess, h)
+			}
+			if !gone && err == nil {
+				gone, err = try(sess)
+			}
+			if errors.Is(err, zk.NoNode) {
+				gone, err = true, nil
+			}
+			if err != nil || !gone {
+				return false, err
+			}
+			if moved, err := r.follow(ctx, sess, h); err != nil || !moved {
+				return err == nil, err
+			}
+		}
+	})
 	if gone && h.Ending == EndingKept {
 		h.Ending = EndingReleased
 	}
 	return err
 }
 
-// another reports whether a node with the holder's name is another contender's: kazoo's names can come again, when the
-// numbers of a directory begin anew.
-func (h *Revoked) another(s zk.Stat) bool { return s.Czxid != h.Holder.czxid() }
-
-// ask writes the request into the node of a holder that may look for it.
-func (r *revoker) ask(ctx context.Context, h *Revoked) error {
-	if !h.Holder.hears() {
-		return nil
+// follow finds the node to which a holder of an RWMutex has gone on, by Upgrade or Downgrade: that has the number of
+// the one that is gone, and the session. No other contender has both, as long as the path's node is the one that
+// counted them. The new node is there before the old one goes.
+func (r *revoker) follow(ctx context.Context, sess *zk.Session, h *holder) (moved bool, err error) {
+	was, ok := line.ParseContender(stdpath.Base(h.now.Path), contenders)
+	if !ok || !unsteady(was) || h.now.Kind == Permit {
+		return false, nil
 	}
-	return r.each(ctx, h, func(sess *zk.Session) (bool, error) {
-		for {
-			data, stat, err := sess.Get(ctx, h.Holder.Path)
-			if err != nil || h.another(stat) {
-				return err == nil, err
-			}
-			_, err = sess.Set(ctx, h.Holder.Path, withRequest(data, &r.request, &h.Holder), stat.Version)
-			if !errors.Is(err, zk.BadVersion) { // another client asked as well, or only our answer was lost
-				return false, err
+	if err := sess.Sync(ctx, r.path); err != nil { // the session may be another one, and its server behind
+		return false, err
+	}
+	children, stat, err := sess.Children(ctx, r.path)
+	if err != nil || stat.Czxid > h.now.czxid {
+		return false, err
+	}
+	var names []string
+	list, second := line.Fold(line.Contenders(children, contenders))
+	for _, c := range list {
+		if c.Seq == was.Seq {
+			names = append(names, c.Name)
+			if two, ok := second[c.Name]; ok {
+				names = append(names, two)
 			}
 		}
-	})
+	}
+	found, err := describe(ctx, sess, r.path, names, contenders)
+	for _, c := range found {
+		if c.Session == h.now.Session && c.czxid != h.now.czxid {
+			h.now, h.asked, h.Ending = c, false, EndingKept
+			return true, nil
+		}
+	}
+	return false, err
+}
+
+// another reports whether a node with the holder's name is another contender's: kazoo's names can come again, when the
+// numbers of a directory begin anew.
+func (h *holder) another(s zk.Stat) bool { return s.Czxid != h.now.czxid }
+
+// ask writes the request into the node of a holder that may look for it.
+func (r *revoker) ask(ctx context.Context, sess *zk.Session, h *holder) (gone bool, err error) {
+	for h.now.hears() {
+		data, stat, err := sess.Get(ctx, h.now.Path)
+		if err != nil || h.another(stat) {
+			return err == nil, err
+		}
+		_, err = sess.Set(ctx, h.now.Path, withRequest(data, &r.request, &h.now), stat.Version)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, zk.BadVersion) { // another client asked as well, or only our answer was lost
+			return false, err
+		}
+	}
+	h.asked = true
+	return false, nil
 }
 
 // nodes are the paths of the holder's nodes. Those of one that has two were made by one transaction.
-func (h *Revoked) nodes() []string {
-	if h.Holder.Second == "" {
-		return []string{h.Holder.Path}
+func (h *holder) nodes() []string {
+	if h.now.Second == "" {
+		return []string{h.now.Path}
 	}
-	return []string{h.Holder.Path, h.Holder.Second}
+	return []string{h.now.Path, h.now.Second}
 }
 
 // await waits until the holder's nodes have gone.
-func (r *revoker) await(ctx context.Context, h *Revoked) error {
+func (r *revoker) await(ctx context.Context, h *holder) error {
 	if h.Ending != EndingKept || ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -221,7 +277,7 @@ func (r *revoker) await(ctx context.Context, h *Revoked) error {
 }
 
 // awaitNode waits until a node of the holder's has gone. It may return zk.NoNode then.
-func (h *Revoked) awaitNode(ctx context.Context, sess *zk.Session, node string) error {
+func (h *holder) awaitNode(ctx context.Context, sess *zk.Session, node string) error {
 	for {
 		_, stat, watch, err := sess.GetW(ctx, node)
 		if err != nil {
@@ -239,13 +295,14 @@ func (h *Revoked) awaitNode(ctx context.Context, sess *zk.Session, node string) 
 	}
 }
 
-// force deletes the holder's nodes that are there, in one transaction.
-func (r *revoker) force(ctx context.Context, h *Revoked) error {
+// finish looks for the nodes of a holder that was waited for, and deletes those that are there, in one transaction, if
+// Force is set.
+func (r *revoker) finish(ctx context.Context, h *holder) error {
 	return r.each(ctx, h, func(sess *zk.Session) (bool, error) {
 		for {
 			ops, err := h.deletions(ctx, sess)
-			if err != nil || len(ops) == 0 {
-				return err == nil, err
+			if err != nil || len(ops) == 0 || !r.opts.Force {
+				return err == nil && len(ops) == 0, err
 			}
 			h.Ending = EndingForced // also if the answer is lost
 			_, err = sess.Multi(ctx, ops...)
@@ -262,7 +319,7 @@ func (r *revoker) force(ctx context.Context, h *Revoked) error {
 }
 
 // deletions returns the operations that delete the holder's nodes, as they are now.
-func (h *Revoked) deletions(ctx context.Context, sess *zk.Session) ([]zk.Op, error) {
+func (h *holder) deletions(ctx context.Context, sess *zk.Session) ([]zk.Op, error) {
 	var ops []zk.Op
 	for _, node := range h.nodes() {
 		stat, exists, err := sess.Exists(ctx, node)

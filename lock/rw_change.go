@@ -77,7 +77,7 @@ func (m *RWMutex) Downgrade(ctx context.Context, h *Hold) error {
 	go func() {
 		defer done()
 		result <- h.grant.Exchange(func() (*line.Own, error) {
-			next, err := h.grant.Own().Become(&m.read)
+			next, err := h.grant.Own().Become(&m.read, withToken(m.read.Data(), h.Token()))
 			if err != nil {
 				return nil, err
 			}
@@ -130,7 +130,7 @@ func (m *RWMutex) Upgrade(ctx context.Context, h *Hold) error {
 		if err != nil {
 			return nil, err
 		}
-		next, contenders, err := own.Beside(ctx, &m.upgrade)
+		next, contenders, err := own.Beside(ctx, &m.upgrade, withToken(m.upgrade.Data(), Token(h.grant.ComingToken())))
 		if err != nil {
 			return nil, err
 		}

@@ -950,3 +950,31 @@ func TestDowngradeWhoseReplyIsLostAndWhoseRepetitionIsRefusedLeavesNothing(t *te
 		w.NoNodes(t, path)
 	})
 }
+
+// The node of a hold that has changed its kind is younger than the hold, and tells its token.
+func TestInspectTellsTheTokenOfAHoldThatHasChangedItsKind(t *testing.T) {
+	t.Parallel()
+	for _, layout := range []lock.Layout{lock.Curator, lock.Kazoo, lock.Both} {
+		t.Run(layout.String(), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				refuse := func(context.Context, lock.Revocation) bool { return false }
+				m := w.rw(lock.RWConfig{Layout: layout, OnRevoke: refuse})
+				hold := locked(t, m.Lock)
+				for i, change := range []func(context.Context, *lock.Hold) error{m.Downgrade, m.Upgrade, m.Downgrade} {
+					if err := change(t.Context(), hold); err != nil {
+						t.Fatal(err)
+					}
+					synctest.Wait()
+					for range 2 { // a request that is written into the node leaves the token
+						line := w.line()
+						if len(line) != 1 || line[0].Token != hold.Token() || line[0].Path != hold.Path() {
+							t.Errorf("change %d: got %+v, want one with token %d", i, line, hold.Token())
+						}
+						<-w.revoke(lock.RevokeOptions{Grace: time.Second})
+					}
+				}
+				unlock(t, hold)
+			})
+		})
+	}
+}

@@ -32,12 +32,12 @@ func (p *position) beside(to *Line) (*position, []name) {
 }
 
 // Become exchanges our nodes for those of another kind where they stand: to is a line of the same path, and the new
-// nodes have the old ones' numbers. Both happen in one transaction, so that no waiter finds our number free
-// (CURATOR-621). It returns the new contender, and the old one is over; or it returns an error, and the old one is
+// nodes have the old ones' numbers, and that data. Both happen in one transaction, so that no waiter finds our number
+// free (CURATOR-621). It returns the new contender, and the old one is over; or it returns an error, and the old one is
 // unchanged. The error is ErrGone if another client deleted its node.
 //
 // It waits for the outcome until the session ends, so that the caller always knows what it holds.
-func (o *Own) Become(to *Line) (*Own, error) {
+func (o *Own) Become(to *Line, data []byte) (*Own, error) {
 	ctx, p := o.sess.Context(), o.positions[0]
 	next, names := p.beside(to)
 	ops := attempt.Deletions(o.Paths())
@@ -49,7 +49,7 @@ func (o *Own) Become(to *Line) (*Own, error) {
 		// The creations come first: if only the answer to an earlier attempt was lost, they are what is refused.
 		b := o.sess.Batch()
 		var all []zk.Op
-		for _, n := range to.creations(names, zk.Ephemeral) {
+		for _, n := range to.creations(names, zk.Ephemeral, data) {
 			all = append(all, zk.CreateNodeOp(n))
 		}
 		both := b.Multi(slices.Concat(all, ops)...)
@@ -82,15 +82,15 @@ func (o *Own) Become(to *Line) (*Own, error) {
 }
 
 // Beside makes a second contender of ours where the first stands: to is a line of the same path, and the new node has
-// the old one's number. It returns the new one, and the contenders in the line when both were there. If it returns an
-// error, there is no new node, or its removal goes on in the background; the error is ErrGone if another client deleted
-// the old node.
-func (o *Own) Beside(ctx context.Context, to *Line) (*Own, []Contender, error) {
+// the old one's number, and that data. It returns the new one, and the contenders in the line when both were there. If
+// it returns an error, there is no new node, or its removal goes on in the background; the error is ErrGone if another
+// client deleted the old node.
+func (o *Own) Beside(ctx context.Context, to *Line, data []byte) (*Own, []Contender, error) {
 	p := o.positions[0]
 	for {
 		next, names := p.beside(to)
 		b := o.sess.Batch()
-		made, _ := attempt.NewCreation(b, o.sess, names, nil, to.creations(names, zk.Ephemeral))
+		made, _ := attempt.NewCreation(b, o.sess, names, nil, to.creations(names, zk.Ephemeral, data))
 		listed := b.Children(to.Dir)
 		b.Send()
 		_, err := made.Resolve(ctx)

@@ -86,9 +86,8 @@ func (l *Line) width() int {
 	return 1
 }
 
-// creations are the nodes to create for names.
-func (l *Line) creations(names []name, mode zk.Mode) []zk.Node {
-	data := l.Data()
+// creations are the nodes to create for names, with that data.
+func (l *Line) creations(names []name, mode zk.Mode, data []byte) []zk.Node {
 	nodes := make([]zk.Node, len(names))
 	for i, n := range names {
 		nodes[i] = zk.Node{Path: n.Path(), Data: data, Mode: mode, ACL: n.Sign(l.ACL)}

@@ -35,7 +35,8 @@ type node struct {
 	path string
 	stat zk.Stat   // as the server told it with the creation; without times if the server is old
 	own  *zk.Watch // the own-node watch; nil while there is none
-	// changed says that the node was changed before own was set, and its data not looked at.
+	// changed says that the node was changed before own was set, and its data not looked at: an event told of it, or
+	// the version that was read with the watch, as every write raises it.
 	changed bool
 }
 
@@ -151,7 +152,7 @@ func (o *Own) watched(ctx context.Context, n *node, f *zk.Future[zk.WatchedData]
 	// Where the server did not tell how the node was made, the name is ours alone.
 	another := n.stat.Czxid != 0 && w.Stat.Czxid != n.stat.Czxid
 	if keep && !another {
-		n.own = w.Watch
+		n.own, n.changed = w.Watch, n.changed || w.Stat.Version > 0
 	}
 	o.mu.Unlock()
 	switch {
@@ -238,6 +239,7 @@ func (o *Own) watchNode(ctx context.Context, n *node, changed func(data []byte))
 			}
 		}
 		o.mu.Lock()
+		n.changed = false // from here on changed hears of it
 		own, released := n.own, o.released
 		o.mu.Unlock()
 		if released || own == nil {

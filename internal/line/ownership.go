@@ -29,10 +29,11 @@ type Ownership struct {
 
 	mu         sync.Mutex // guards the fields below; never held while anything is waited for
 	own        *Own
-	turn       int      // of the next token
-	exchanging bool     // own is being exchanged for another
-	gone       bool     // it vanished meanwhile: by that, or by another client
-	removal    *Removal // of own, once the ownership was released; nil before
+	turn       int         // of the next token
+	asked      *Revocation // the last request for it, nil if there was none
+	exchanging bool        // own is being exchanged for another
+	gone       bool        // it vanished meanwhile: by that, or by another client
+	removal    *Removal    // of own, once the ownership was released; nil before
 }
 
 // Begin begins the ownership of a contender that is first. If its nodes give no token it releases them and returns
@@ -98,6 +99,12 @@ func (o *Ownership) NextToken() int64 {
 	return token
 }
 
+// ComingToken returns the token that NextToken would take.
+func (o *Ownership) ComingToken() int64 {
+	token, _ := Token(o.czxid, o.Turn())
+	return token
+}
+
 // Turn returns how many tokens were taken.
 func (o *Ownership) Turn() int {
 	o.mu.Lock()
@@ -107,6 +114,14 @@ func (o *Ownership) Turn() int {
 
 // Exhausted reports whether there is no token left.
 func (o *Ownership) Exhausted() bool { return o.Turn() >= Turns }
+
+// Spent reports whether the ownership may serve no further hold: there is no token left, or another client has asked
+// for it. The holder that was asked may keep it, but for itself alone.
+func (o *Ownership) Spent() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.asked != nil || o.turn >= Turns
+}
 
 func (o *Ownership) watch() {
 	own := o.Own()

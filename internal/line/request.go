@@ -151,7 +151,7 @@ func (r *Request) send() {
 	for _, l := range r.lines {
 		names := l.names(NewGUID())
 		r.names = append(r.names, names...)
-		nodes = append(nodes, l.creations(names, l.mode())...)
+		nodes = append(nodes, l.creations(names, l.mode(), l.Data())...)
 	}
 	list := r.join()
 	b := sess.Batch()

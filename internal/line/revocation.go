@@ -73,16 +73,26 @@ func (e *RevokedError) Unwrap() error { return ErrRevoked }
 
 // Asked stops the ownership, because another client asks for what it owns, unless onRevoke is not nil and returns
 // false. The nodes stay until the ownership is released, so that no other contender comes in while the holder finishes.
-// OnRevoke runs on a goroutine of its own, and may take its time: the nodes are still watched meanwhile. The context
-// that it gets ends when the ownership is stopped.
+// OnRevoke runs on a goroutine of its own, and may take its time: the nodes are still watched meanwhile. It answers for
+// the hold that there is, and its context ends with that: no further hold is served (see Spent).
 func (o *Ownership) Asked(r Revocation, onRevoke func(ctx context.Context, r Revocation) bool) {
+	o.mu.Lock()
+	// One request comes again if a node is read twice, or another node has taken its place. Curator's have no content.
+	again := o.asked != nil && r.Same(*o.asked) && !r.At.IsZero()
+	o.asked = &r
+	o.mu.Unlock()
+	if again {
+		return
+	}
 	cause := &RevokedError{Revocation: r}
 	if onRevoke == nil {
 		o.Stop(cause)
 		return
 	}
 	go func() {
-		if o.use.Err() == nil && onRevoke(o.use, r) {
+		ctx, cancel := o.NewContext()
+		defer cancel(nil)
+		if ctx.Err() == nil && onRevoke(ctx, r) {
 			o.stop(cause)
 		}
 	}()

@@ -20,7 +20,7 @@ const maxRequest = 1 << 19
 func CheckSize(lines ...*Line) error {
 	size := 0
 	for _, l := range lines {
-		for _, n := range l.creations(l.names(guidShape), l.mode()) {
+		for _, n := range l.creations(l.names(guidShape), l.mode(), l.Data()) {
 			size += sizeOf(n)
 		}
 	}

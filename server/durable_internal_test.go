@@ -184,12 +184,27 @@ func TestSessionDoesNotExpireWhileItsReaderWaitsForTheDisk(t *testing.T) {
 	g := newGate()
 	s := serve(t, Config{Data: "data"}, disk{fs: errorfs.Wrap(vfs.NewMem(), g)})
 	c := mustConnect(t, s, wire.ConnectRequest{})
-	open := g.shut(t)
-	if err := c.send(1, wire.OpCreate, &wire.CreateRequest{Path: "/a", ACL: openACL}); err != nil {
+	var sess *session
+	if err := s.do(func(o *owner) { sess = o.sessions[c.session] }); err != nil {
 		t.Fatal(err)
 	}
-	<-g.waits
-	late := 10 * time.Duration(s.owner.sessions[c.session].timeout.Load())
+	var open func()
+	for i := int32(1); ; i++ {
+		open = g.shut(t)
+		create := &wire.CreateRequest{Path: fmt.Sprintf("/n%d", i), ACL: openACL}
+		if err := c.send(i, wire.OpCreate, create); err != nil {
+			t.Fatal(err)
+		}
+		<-g.waits
+		if sess.unread.Load() > 0 {
+			break
+		}
+		open() // the owner was not idle, so that the reader did not serve the request and reads on
+		if _, err := c.reply(nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	late := 10 * time.Duration(sess.timeout.Load())
 	if n := expired(t, s, late); n != 0 {
 		t.Errorf("got %d sessions expired while the server does not read, want none", n)
 	}

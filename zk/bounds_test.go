@@ -273,6 +273,9 @@ func TestSessionThatOwnsAndWatchesMuchKeepsItsConnection(t *testing.T) {
 			b.GetW(o.nodes[i])
 		}
 		b.Send()
+		if err := s.Sync(ctx, "/"); err != nil { // or the first fault would lose some of the requests
+			t.Fatal(err)
+		}
 		own := begin(t, s, o)
 		defer own.End()
 		for range 3 {

@@ -38,7 +38,7 @@ func (d *dispatcher) keepBounds(co *consumer) {
 	defer cancel()
 	defer context.AfterFunc(d.ctx, cancel)()
 	letters := &deadLetters{reader{d.base}, d.sweeper, nil}
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(time.Nanosecond) // never zero: see golang/go#78156 in docs/bugs.md
 	defer timer.Stop()
 	for {
 		select {

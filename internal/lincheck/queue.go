@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -150,7 +151,7 @@ type violation struct {
 //   - Every item whose put was acknowledged, and every delivered item, is in the end acknowledged as done, a dead
 //     letter, or may have been acknowledged by a consumer that got no reply.
 //   - Every delivered or dead item was put by a call that did not certainly fail. No put makes two items, nor does a
-//     key.
+//     key, unless a purge may have removed the first.
 //   - An item that was acknowledged or rejected is not delivered again: neither in a later delivery, nor in one that
 //     begins after that.
 //   - Of two deliveries of an item the first is over, as far as its consumer can know, before the second begins. The
@@ -306,14 +307,14 @@ func (j *queueJudge) report(items []string, format string, args ...any) {
 
 // judgePuts checks what the producers were told.
 func (j *queueJudge) judgePuts() {
-	keys := make(map[string]string) // to the item's id
-	stands := func(key, id string) {
-		switch other := keys[key]; other {
-		case "":
-			keys[key] = id
-		case id:
-		default:
-			j.report([]string{other, id}, "key %q stands for two items, %s and %s", key, other, id)
+	keys := make(map[string]map[string]int64) // the ids that a key stood for, and since when at the latest
+	stands := func(p *Put, id string) {
+		if keys[p.Key] == nil {
+			keys[p.Key] = make(map[string]int64)
+		}
+		since, ok := keys[p.Key][id]
+		if told := answered(p.Done); !ok || told < since {
+			keys[p.Key][id] = told
 		}
 	}
 	for i := range j.Puts {
@@ -325,11 +326,28 @@ func (j *queueJudge) judgePuts() {
 					x.seen, p.Client)
 			}
 			if x.seen != "" && p.Key != "" {
-				stands(p.Key, x.seen)
+				stands(p, x.seen)
 			}
 		}
 		if p.Instead != "" {
-			stands(p.Key, p.Instead)
+			stands(p, p.Instead)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		j.judgeKey(key, keys[key])
+	}
+}
+
+// judgeKey checks the items that a key stood for, each since a time at the latest: only a purge makes room for another.
+func (j *queueJudge) judgeKey(key string, items map[string]int64) {
+	ids := slices.SortedFunc(maps.Keys(items), func(a, b string) int {
+		return cmp.Or(cmp.Compare(items[a], items[b]), cmp.Compare(a, b))
+	})
+	for i, a := range ids {
+		for _, b := range ids[i+1:] {
+			if !j.purgedBefore(a, items[b]) && !j.purgedBefore(b, items[a]) {
+				j.report([]string{a, b}, "key %q stands for two items, %s and %s", key, a, b)
+			}
 		}
 	}
 }

@@ -70,6 +70,37 @@ func TestPurgesThatNoQueueHasAreRefused(t *testing.T) {
 			s.purge(5, 6, 0)
 			s.done(1, "a", 5, 1, 10)
 		}},
+		{"its key is free again", "", func(s *history) {
+			s.put("a", 1, 2).Key = "k"
+			s.purge(5, 6, 1)
+			s.put("b", 7, 8).Key = "k"
+			s.done(1, "b", 9, 1, 10)
+		}},
+		{"its key is free again meanwhile", "", func(s *history) {
+			s.put("a", 1, 2).Key = "k"
+			s.purge(5, 20, 1)
+			s.put("b", 7, 8).Key = "k"
+			s.done(1, "b", 9, 1, 10)
+		}},
+		{"its key stands for another before", "stands for two items", func(s *history) {
+			s.put("a", 1, 2).Key = "k"
+			s.put("b", 3, 4).Key = "k"
+			s.purge(5, 6, 2)
+		}},
+		{"its key stands for another, and it was not removed", "stands for two items", func(s *history) {
+			s.put("a", 1, 2).Key = "k"
+			s.done(1, "a", 3, 1, 3)
+			s.purge(8, 9, 0)
+			s.put("b", 10, 11).Key = "k"
+			s.done(1, "b", 12, 1, 12)
+		}},
+		{"of an item that only its key tells of", "", func(s *history) {
+			p := s.put("a", 1, 2)
+			p.Key, p.IDs, p.Instead = "k", nil, "#c"
+			s.purge(5, 6, 0)
+			s.put("b", 7, 8).Key = "k"
+			s.done(1, "b", 9, 1, 10)
+		}},
 		{"put meanwhile, and gone", "", func(s *history) { s.put("a", 5, 9); s.purge(4, 6, 1) }},
 		{"put after it, and gone", "lost", func(s *history) { s.put("a", 7, 8); s.purge(5, 6, 0) }},
 		{"put after one that has failed, and gone", "lost", func(s *history) {

@@ -2,7 +2,10 @@ package lincheck
 
 // Purges.
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Purge is a call that removed the items that were not claimed.
 type Purge struct {
@@ -20,11 +23,14 @@ type Purge struct {
 }
 
 // end returns when the purge had removed, or claimed for removal, all that it removes.
-func (p *Purge) end() int64 {
-	if p.Done == 0 {
+func (p *Purge) end() int64 { return answered(p.Done) }
+
+// answered returns when a call was over, at the latest, whose answer came at a time, or never if that is 0.
+func answered(done int64) int64 {
+	if done == 0 {
 		return math.MaxInt64
 	}
-	return p.Done
+	return done
 }
 
 // mayBePurged reports whether an item that was free from a time on, and not seen afterwards, may have been purged.
@@ -35,6 +41,18 @@ func (j *queueJudge) mayBePurged(free int64) bool {
 		}
 	}
 	return false
+}
+
+// purgedBefore reports whether an item may have been removed by a purge that began before a time.
+func (j *queueJudge) purgedBefore(id string, before int64) bool {
+	free := int64(0) // of an item that was never seen: only a put that was told of it knows it
+	if it := j.items[id]; it != nil {
+		if !it.gone() {
+			return false
+		}
+		free = it.free()
+	}
+	return slices.ContainsFunc(j.Purges, func(p Purge) bool { return p.end() > free && p.Asked < before })
 }
 
 // free returns the earliest time after its last delivery from which on no consumer had the item.

@@ -30,7 +30,7 @@ type Leadership struct {
 	mu      sync.Mutex // guards the fields below; never held while waiting
 	over    bool       // resigned
 	lost    error      // why the leadership had ended before it was resigned
-	removal *line.Removal
+	removal *attempt.Removal
 }
 
 // newLeadership begins the leadership of a contender that is first.
@@ -108,7 +108,7 @@ func (l *Leadership) ResignWait(ctx context.Context) error {
 	return errors.Join(err, removal.Wait(ctx))
 }
 
-func (l *Leadership) resign() (*line.Removal, error) {
+func (l *Leadership) resign() (*attempt.Removal, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.over {

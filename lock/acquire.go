@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -112,5 +113,5 @@ func (b *base) failed(err error) error {
 	if errors.Is(err, ErrHeld) {
 		return err
 	}
-	return fmt.Errorf("lock: %s: %w", b.name, line.Explain(b.client, err))
+	return fmt.Errorf("lock: %s: %w", b.name, attempt.Explain(b.client, err))
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -42,7 +43,7 @@ func ValidatePath(path string) error {
 	if err := zk.ValidatePath(path); err != nil {
 		return fmt.Errorf("lock: %w", err)
 	}
-	if line.Reserved(path) {
+	if attempt.Reserved(path) {
 		return fmt.Errorf("lock: %s belongs to the server; use a path such as /locks/report", path)
 	}
 	return nil

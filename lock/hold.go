@@ -7,6 +7,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -24,7 +25,7 @@ type Hold struct {
 	cancel  context.CancelCauseFunc
 	over    bool  // unlocked
 	lost    error // why the hold had ended before it was unlocked
-	removal *line.Removal
+	removal *attempt.Removal
 }
 
 // A grant is what one acquisition got. Its hold and the holds nested in that share it: for others they are one. The
@@ -43,13 +44,13 @@ type grant struct {
 // A giver gives an ownership to holds: as many at a time as its lock allows.
 type giver interface {
 	// giveBack takes the lock back from a grant, once. It returns the removal of the nodes if that ends the ownership.
-	giveBack(o *line.Ownership) *line.Removal
+	giveBack(o *line.Ownership) *attempt.Removal
 }
 
 // sole is the giver of an ownership that serves one grant.
 type sole struct{}
 
-func (sole) giveBack(o *line.Ownership) *line.Removal { return o.Release(ErrUnlocked) }
+func (sole) giveBack(o *line.Ownership) *attempt.Removal { return o.Release(ErrUnlocked) }
 
 // newHold gives out the next turn of an ownership.
 func newHold(o *line.Ownership, from giver) *Hold {
@@ -60,7 +61,7 @@ func newHold(o *line.Ownership, from giver) *Hold {
 }
 
 // leave counts a hold out. The last one gives the lock back. Lost is why the lock was lost before, or nil.
-func (g *grant) leave(lost error) *line.Removal {
+func (g *grant) leave(lost error) *attempt.Removal {
 	g.mu.Lock()
 	g.open--
 	last, back := g.open == 0, g.back

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -344,7 +345,7 @@ func (g *group) ended(o *line.Ownership) {
 }
 
 // giveBack takes the lock back from a hold.
-func (g *group) giveBack(o *line.Ownership) *line.Removal {
+func (g *group) giveBack(o *line.Ownership) *attempt.Removal {
 	g.queue.mu.Lock()
 	defer g.queue.mu.Unlock()
 	switch g.holds--; {
@@ -359,7 +360,7 @@ func (g *group) giveBack(o *line.Ownership) *line.Removal {
 
 // next decides what becomes of an ownership: it serves waiters, is retained or parked, or ends. Unless the queue
 // shares, it is not held.
-func (g *group) next() *line.Removal {
+func (g *group) next() *attempt.Removal {
 	o, q := g.ownership, g.queue
 	if q.shares {
 		for len(g.waiting) > 0 && !o.Spent() {
@@ -391,7 +392,7 @@ func (g *group) next() *line.Removal {
 }
 
 // release ends the ownership, and has the waiters stand anew.
-func (g *group) release() *line.Removal {
+func (g *group) release() *attempt.Removal {
 	removal := g.ownership.Release(ErrUnlocked)
 	g.pass()
 	return removal

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -56,7 +57,7 @@ func Revocations(ctx context.Context, client *zk.Client, path string) ([]Record,
 	if err := ValidatePath(path); err != nil {
 		return nil, err
 	}
-	list, err := line.Attempt(ctx, client, func(sess *zk.Session) ([]Record, error) {
+	list, err := attempt.Run(ctx, client, func(sess *zk.Session) ([]Record, error) {
 		if err := sess.Sync(ctx, RecordsPath(path)); err != nil {
 			return nil, err
 		}
@@ -85,7 +86,7 @@ func readRecords(ctx context.Context, sess *zk.Session, path string) ([]Record, 
 }
 
 func newRecord(request Revocation, opts RevokeOptions) *Record {
-	return &Record{ID: line.NewGUID(), Request: request, Force: opts.Force, acl: opts.ACL}
+	return &Record{ID: attempt.NewGUID(), Request: request, Force: opts.Force, acl: opts.ACL}
 }
 
 // keep writes the record, in place of its former state if that is there. It ends with ctx, or after a while.
@@ -106,7 +107,7 @@ func (e *Record) keep(ctx context.Context, client *zk.Client, path string, list 
 	}
 	ctx, stop := context.WithTimeout(ctx, defaultGrace)
 	defer stop()
-	_, err := line.Attempt(ctx, client, func(sess *zk.Session) (struct{}, error) {
+	_, err := attempt.Run(ctx, client, func(sess *zk.Session) (struct{}, error) {
 		for {
 			err := e.write(ctx, sess, path)
 			if !errors.Is(err, zk.BadVersion) && !errors.Is(err, zk.NodeExists) { // others write as well

@@ -10,6 +10,7 @@ import (
 	stdpath "path"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -91,7 +92,7 @@ func Revoke(ctx context.Context, client *zk.Client, path string, opts RevokeOpti
 	r.request = Revocation{By: line.ThisProcess(opts.Label), Reason: opts.Reason, At: time.Now()}
 	revoked, err := r.revoke(ctx)
 	if err != nil && !errors.Is(err, ErrKept) {
-		err = fmt.Errorf("lock: revoke %s: %w", path, line.Explain(client, err))
+		err = fmt.Errorf("lock: revoke %s: %w", path, attempt.Explain(client, err))
 	}
 	return revoked, err
 }
@@ -105,7 +106,7 @@ type revoker struct {
 }
 
 func (r *revoker) revoke(ctx context.Context) (list []Revoked, err error) {
-	contenders, err := line.Attempt(ctx, r.client, func(sess *zk.Session) ([]Contender, error) {
+	contenders, err := attempt.Run(ctx, r.client, func(sess *zk.Session) ([]Contender, error) {
 		if err := sess.Sync(ctx, r.path); err != nil { // the server that we happen to be connected to may be behind
 			return nil, err
 		}
@@ -169,7 +170,7 @@ type holder struct {
 // holder's node has gone, each follows it to the next one, and begins there. Everything that Revoke does to a node can
 // be done twice.
 func (r *revoker) each(ctx context.Context, h *holder, try func(*zk.Session) (gone bool, err error)) error {
-	gone, err := line.Attempt(ctx, r.client, func(sess *zk.Session) (bool, error) {
+	gone, err := attempt.Run(ctx, r.client, func(sess *zk.Session) (bool, error) {
 		for {
 			gone, err := false, error(nil)
 			if !h.asked {

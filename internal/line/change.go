@@ -18,7 +18,7 @@ func (p *position) beside(to *Line) (*position, []name) {
 	own := &Own{sess: p.own.sess, watcher: &to.watcher}
 	next := &position{own: own, line: to}
 	own.positions = []*position{next}
-	names := to.names(NewGUID())
+	names := to.names(attempt.NewGUID())
 	nodes := make([]zk.Created, len(names))
 	for i := range names {
 		// The names are all of ours to choose: they are not sequential. As the server prints numbers, so that others
@@ -42,7 +42,7 @@ func (o *Own) Become(to *Line, data []byte) (*Own, error) {
 	next, names := p.beside(to)
 	ops := attempt.Deletions(o.Paths())
 	if p.mark != "" { // the new node has a mark of its own
-		next.mark, next.delay, next.started = join(path.Dir(p.mark), next.self.Name), p.delay, true
+		next.mark, next.delay, next.started = attempt.Join(path.Dir(p.mark), next.self.Name), p.delay, true
 		ops = append(ops, zk.CreateNodeOp(next.marked()), zk.DeleteOp(p.mark, -1))
 	}
 	for lost := false; ; {
@@ -65,7 +65,7 @@ func (o *Own) Become(to *Line, data []byte) (*Own, error) {
 			return nil, ErrGone
 		default: // after a lost answer, the next attempt finds out
 			lost = lost || zk.OutcomeOf(err) == zk.Unknown
-			if err := AwaitRetry(ctx, o.sess, err); err == nil || zk.OutcomeOf(err) != zk.Refused {
+			if err := attempt.Again(ctx, o.sess, err); err == nil || zk.OutcomeOf(err) != zk.Refused {
 				continue
 			}
 			if lost {
@@ -109,7 +109,7 @@ func (o *Own) Beside(ctx context.Context, to *Line, data []byte) (*Own, []Conten
 			return nil, nil, ErrGone
 		case errors.Is(err, attempt.ErrLost):
 		default:
-			if err := AwaitRetry(ctx, o.sess, err); err != nil {
+			if err := attempt.Again(ctx, o.sess, err); err != nil {
 				made.Cancel() // the search for it may be what was refused
 				return nil, nil, err
 			}

@@ -98,7 +98,7 @@ func (o *Own) start(ctx context.Context, delay time.Duration, rest func(time.Dur
 }
 
 func (p *position) start(ctx context.Context, dir string, delay time.Duration, rest func(time.Duration) bool) error {
-	p.mark, p.delay = join(dir, p.self.Name), delay
+	p.mark, p.delay = attempt.Join(dir, p.self.Name), delay
 	var passed []string
 	for {
 		others, err := p.leaveMark(ctx, dir)
@@ -134,7 +134,7 @@ func (p *position) startLike(ctx context.Context, other *position) error {
 		return nil
 	}
 	dir := path.Dir(other.mark)
-	p.mark, p.delay = join(dir, p.self.Name), other.delay
+	p.mark, p.delay = attempt.Join(dir, p.self.Name), other.delay
 	_, err := p.leaveMark(ctx, dir)
 	p.started = err == nil
 	return err
@@ -156,7 +156,7 @@ func (p *position) counts(name string) bool {
 // trip, as a rule.
 func (p *position) leaveMark(ctx context.Context, dir string) ([]string, error) {
 	sess, tries := p.own.sess, 0
-	return retry(ctx, sess, func() ([]string, error) {
+	return attempt.Ask(ctx, sess, func() ([]string, error) {
 		for {
 			b := sess.Batch()
 			made := b.Multi(zk.CheckOp(p.nodes[0].path, -1), zk.CreateNodeOp(p.marked()))
@@ -194,7 +194,7 @@ func (p *position) outwait(ctx context.Context, left time.Duration) error {
 	timer := time.NewTimer(left)
 	defer timer.Stop()
 	sess := p.own.sess
-	_, err := retry(ctx, sess, func() (none struct{}, err error) {
+	_, err := attempt.Ask(ctx, sess, func() (none struct{}, err error) {
 		if err = sess.Delete(ctx, p.mark, -1); errors.Is(err, zk.NoNode) {
 			err = nil
 		}
@@ -216,7 +216,7 @@ func (p *position) outwait(ctx context.Context, left time.Duration) error {
 // lost returns which of the given marks belong to contenders that were lost, and the longest delay that is left of
 // those, except the ones in passed.
 func (p *position) lost(ctx context.Context, names, passed []string) (left time.Duration, lost []string, err error) {
-	lost, err = retry(ctx, p.own.sess, func() ([]string, error) {
+	lost, err = attempt.Ask(ctx, p.own.sess, func() ([]string, error) {
 		left = 0
 		return p.lostNow(ctx, names, func(name string, rests time.Duration) {
 			if !slices.Contains(passed, name) {
@@ -235,7 +235,7 @@ func (p *position) lostNow(
 	marks, nodes := make([]*zk.Future[zk.Data], len(names)), make([]*zk.Future[zk.Existence], len(names))
 	for i, name := range names {
 		// A node is looked for after its mark was read: if it is not there, it will not be again.
-		marks[i], nodes[i] = b.Get(join(dir, name)), b.Exists(join(p.line.Dir, name))
+		marks[i], nodes[i] = b.Get(attempt.Join(dir, name)), b.Exists(attempt.Join(p.line.Dir, name))
 	}
 	ours := b.Get(p.mark) // made a moment ago, by the server's clock
 	b.Send()
@@ -255,7 +255,7 @@ func (p *position) lostNow(
 		if node.Exists {
 			continue
 		}
-		left, err := p.rests(ctx, join(dir, name), read, now.Stat.Ctime)
+		left, err := p.rests(ctx, attempt.Join(dir, name), read, now.Stat.Ctime)
 		if errors.Is(err, zk.NoNode) { // it left between the two reads
 			continue
 		}
@@ -292,11 +292,11 @@ func (p *position) clear(ctx context.Context, names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	_, err := retry(ctx, p.own.sess, func() (none struct{}, err error) {
+	_, err := attempt.Ask(ctx, p.own.sess, func() (none struct{}, err error) {
 		b := p.own.sess.Batch()
 		gone := make([]*zk.Future[struct{}], len(names))
 		for i, name := range names {
-			gone[i] = b.Delete(join(path.Dir(p.mark), name), -1)
+			gone[i] = b.Delete(attempt.Join(path.Dir(p.mark), name), -1)
 		}
 		node := b.Exists(p.nodes[0].path)
 		b.Send()
@@ -315,7 +315,7 @@ func (p *position) clear(ctx context.Context, names []string) error {
 }
 
 // releaseMarked deletes our nodes and our marks, in one transaction.
-func (o *Own) releaseMarked() *Removal {
+func (o *Own) releaseMarked() *attempt.Removal {
 	if len(o.positions) == 1 {
 		return o.positions[0].releaseMarked()
 	}
@@ -326,12 +326,12 @@ func (o *Own) releaseMarked() *Removal {
 	b := o.sess.Batch()
 	sent := b.Multi(attempt.Deletions(all)...)
 	b.Send()
-	return RemoveBy(func() error {
+	return attempt.RemoveBy(func() error {
 		if _, err := sent.Get(context.Background()); err == nil || o.sess.Err() != nil {
 			return nil //nolint:nilerr // the nodes end with the session, and the marks then say what is true
 		}
 		// Something is gone already, or the answer is lost: each position by itself.
-		var left []*Removal
+		var left []*attempt.Removal
 		for _, p := range o.positions {
 			left = append(left, p.releaseMarked())
 		}
@@ -339,7 +339,7 @@ func (o *Own) releaseMarked() *Removal {
 	})
 }
 
-func (p *position) releaseMarked() *Removal {
+func (p *position) releaseMarked() *attempt.Removal {
 	sess, nodes := p.own.sess, paths(p.nodes)
 	ops := attempt.Deletions(append(slices.Clone(nodes), p.mark))
 	send := func() *zk.Future[[]zk.Result] {
@@ -348,7 +348,7 @@ func (p *position) releaseMarked() *Removal {
 		return b.Multi(ops...)
 	}
 	sent := send()
-	return RemoveBy(func() error {
+	return attempt.RemoveBy(func() error {
 		for {
 			_, err := sent.Get(context.Background())
 			failed, _ := errors.AsType[*zk.MultiError](err)
@@ -372,13 +372,13 @@ func (p *position) releaseMarked() *Removal {
 // lose. If the mark is missing, it was not made, and will not be: requests of one session are executed in their order,
 // and one that was under way when the connection broke is not executed after it.
 func (p *position) removeApart(nodes []string, failed *zk.MultiError) error {
-	removal := Remove(p.own.sess, nodes...)
+	removal := attempt.Remove(p.own.sess, nodes...)
 	var err error
 	switch {
 	case failed.Err != zk.NoNode:
 		err = failed
 	case failed.Index < len(nodes) && !p.started:
-		err = Remove(p.own.sess, p.mark).Wait(context.Background())
+		err = attempt.Remove(p.own.sess, p.mark).Wait(context.Background())
 	}
 	return errors.Join(err, removal.Wait(context.Background()))
 }

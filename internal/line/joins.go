@@ -6,6 +6,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -106,7 +107,7 @@ func (l *Line) run(w, before *listing) {
 	l.joins.mu.Lock()
 	w.started = true
 	l.joins.mu.Unlock()
-	names, err := retry(w.sess.Context(), w.sess, func() ([]string, error) {
+	names, err := attempt.Ask(w.sess.Context(), w.sess, func() ([]string, error) {
 		names, _, err := w.sess.Children(w.sess.Context(), l.Dir)
 		return names, err
 	})

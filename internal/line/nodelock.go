@@ -29,9 +29,9 @@ type NodeLock struct {
 func (l *NodeLock) Take(ctx context.Context, sess *zk.Session, full func() error) (*Own, error) {
 	tries := 0
 	for {
-		guid := NewGUID()
+		guid := attempt.NewGUID()
 		made := func(data []byte) bool { return l.Ours(data, guid) }
-		names := []name{{Dir: l.Line.Dir, Prefix: l.Path[len(join(l.Line.Dir, "")):], Fixed: true, Made: made}}
+		names := []name{{Dir: l.Line.Dir, Prefix: l.Path[len(attempt.Join(l.Line.Dir, "")):], Fixed: true, Made: made}}
 		b := sess.Batch()
 		node := zk.Node{Path: l.Path, Data: l.Data(guid), Mode: zk.Ephemeral, ACL: l.Line.ACL}
 		creation, _ := attempt.NewCreation(b, sess, names, nil, []zk.Node{node})
@@ -62,7 +62,7 @@ func (l *NodeLock) Take(ctx context.Context, sess *zk.Session, full func() error
 		case errors.Is(err, zk.NodeExists):
 			err = l.awaitGone(ctx, sess, full)
 		default:
-			if err = AwaitRetry(ctx, sess, err); err != nil {
+			if err = attempt.Again(ctx, sess, err); err != nil {
 				creation.Cancel() // the search for it may be what was refused
 			}
 		}
@@ -81,7 +81,7 @@ func (l *NodeLock) awaitGone(ctx context.Context, sess *zk.Session, full func() 
 			return nil
 		}
 		if err != nil {
-			if err := AwaitRetry(ctx, sess, err); err != nil {
+			if err := attempt.Again(ctx, sess, err); err != nil {
 				return err
 			}
 			continue

@@ -103,7 +103,7 @@ func (o *Own) Certify(ctx context.Context) error {
 
 // check returns ErrGone unless all of the nodes are there.
 func (o *Own) check(ctx context.Context) error {
-	_, err := retry(ctx, o.sess, func() (none struct{}, err error) {
+	_, err := attempt.Ask(ctx, o.sess, func() (none struct{}, err error) {
 		b := o.sess.Batch()
 		seen := make([]*zk.Future[zk.Existence], len(o.nodes))
 		for i, n := range o.nodes {
@@ -229,7 +229,7 @@ func (o *Own) watchNode(ctx context.Context, n *node, changed func(data []byte))
 		if f := o.watch(b, n); f != nil {
 			b.Send()
 			if err := o.watched(ctx, n, f); err != nil {
-				if err := AwaitRetry(ctx, o.sess, err); err != nil {
+				if err := attempt.Again(ctx, o.sess, err); err != nil {
 					return err
 				}
 				continue
@@ -282,7 +282,7 @@ func closeAll(watches []*zk.Watch) {
 // Release gives the contender up. Its nodes are deleted in one transaction, together with the creation of the line's
 // next contender if that comes right behind (see pendingRelease). The removal is repeated in the background until it is
 // done or the session has ended. Releasing twice is releasing once.
-func (o *Own) Release() *Removal {
+func (o *Own) Release() *attempt.Removal {
 	for _, p := range o.positions {
 		p.cancelPrefetch()
 	}
@@ -297,17 +297,17 @@ func (o *Own) Release() *Removal {
 	case len(o.positions) > 0 && o.positions[0].mark != "": // either all positions have one, or none
 		return o.releaseMarked()
 	default:
-		return Remove(o.sess, o.Paths()...)
+		return attempt.Remove(o.sess, o.Paths()...)
 	}
 }
 
 // Abandon is Release for a contender whose holder has not released it: its marks stay.
-func (o *Own) Abandon() *Removal {
+func (o *Own) Abandon() *attempt.Removal {
 	if len(o.positions) == 0 || o.positions[0].mark == "" {
 		return o.Release()
 	}
 	closeAll(o.takeWatches(true))
-	return Remove(o.sess, o.Paths()...)
+	return attempt.Remove(o.sess, o.Paths()...)
 }
 
 func (o *Own) String() string { return fmt.Sprintf("%v", o.Paths()) }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -29,11 +30,11 @@ type Ownership struct {
 
 	mu         sync.Mutex // guards the fields below; never held while anything is waited for
 	own        *Own
-	turn       int         // of the next token
-	asked      *Revocation // the last request for it, nil if there was none
-	exchanging bool        // own is being exchanged for another
-	gone       bool        // it vanished meanwhile: by that, or by another client
-	removal    *Removal    // of own, once the ownership was released; nil before
+	turn       int              // of the next token
+	asked      *Revocation      // the last request for it, nil if there was none
+	exchanging bool             // own is being exchanged for another
+	gone       bool             // it vanished meanwhile: by that, or by another client
+	removal    *attempt.Removal // of own, once the ownership was released; nil before
 }
 
 // Begin begins the ownership of a contender that is first. If its nodes give no token it releases them and returns
@@ -201,9 +202,9 @@ func (o *Ownership) Stopped() error {
 
 // Release ends the ownership, for that cause unless it has ended before, and releases its nodes. Releasing twice is
 // releasing once.
-func (o *Ownership) Release(cause error) *Removal { return o.release(cause, (*Own).Release) }
+func (o *Ownership) Release(cause error) *attempt.Removal { return o.release(cause, (*Own).Release) }
 
-func (o *Ownership) release(cause error, how func(*Own) *Removal) *Removal {
+func (o *Ownership) release(cause error, how func(*Own) *attempt.Removal) *attempt.Removal {
 	o.watcher.remove(o)
 	o.certain.End()
 	o.end(cause)

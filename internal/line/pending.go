@@ -19,11 +19,11 @@ import (
 type pendingRelease struct {
 	own     *Own
 	watches []*zk.Watch // on its nodes, to be closed in the same write, ahead of the removal
-	removal *Removal
+	removal *attempt.Removal
 }
 
 // release removes the nodes of o, and closes the watches on them.
-func (l *Line) release(o *Own, watches []*zk.Watch) *Removal {
+func (l *Line) release(o *Own, watches []*zk.Watch) *attempt.Removal {
 	d := &pendingRelease{own: o, watches: watches, removal: attempt.NewRemoval(l.Flush)}
 	l.mu.Lock()
 	defer l.mu.Unlock()

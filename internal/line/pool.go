@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -69,7 +70,7 @@ type tally struct {
 // await waits for the answers, and asks again if the connection breaks.
 func (c *Count) await(ctx context.Context) (tally, error) {
 	asked := c
-	return retry(ctx, c.sess, func() (tally, error) {
+	return attempt.Ask(ctx, c.sess, func() (tally, error) {
 		count := asked
 		if asked = nil; count == nil {
 			count = c.pool.Count(c.sess)
@@ -185,7 +186,7 @@ func (p *Pool) exchange(ctx context.Context, own *Own, n int, t tally) (*Own, er
 	// quicker than our list.
 	listed, err := r.listed[0].Get(ctx)
 	for err != nil {
-		if err = AwaitRetry(ctx, own.sess, err); err != nil {
+		if err = attempt.Again(ctx, own.sess, err); err != nil {
 			break
 		}
 		listed.Names, _, err = own.sess.Children(ctx, p.Leases.Dir)
@@ -221,7 +222,7 @@ func (p *Pool) upTo(ours *Own, names []string) int {
 // other contender.
 func (p *Pool) awaitRoom(ctx context.Context, own *Own, n int) (tally, error) {
 	for {
-		t, err := retry(ctx, own.sess, func() (tally, error) { return p.awaitChange(ctx, own, n) })
+		t, err := attempt.Ask(ctx, own.sess, func() (tally, error) { return p.awaitChange(ctx, own, n) })
 		if err != nil || t.taken+n <= t.limit {
 			return t, err
 		}

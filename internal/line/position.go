@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -100,7 +101,7 @@ func (p *position) see(contenders []Contender) {
 
 // owns reports whether the contender is by a node of ours.
 func (p *position) owns(c Contender) bool {
-	ours := func(n *node) bool { return n.path == join(p.line.Dir, c.Name) }
+	ours := func(n *node) bool { return n.path == attempt.Join(p.line.Dir, c.Name) }
 	return c.Name == p.self.Name || slices.ContainsFunc(p.nodes[1:], ours)
 }
 
@@ -188,17 +189,17 @@ func (p *position) awaitNearest(ctx context.Context) (gone bool, listed *zk.Futu
 	case err == nil:
 		defer w.Watch.Close()
 	case !missing:
-		return false, nil, AwaitRetry(ctx, sess, err)
+		return false, nil, attempt.Again(ctx, sess, err)
 	}
 	if ownErr != nil {
-		return false, nil, AwaitRetry(ctx, sess, ownErr)
+		return false, nil, attempt.Again(ctx, sess, ownErr)
 	}
 	if missing { // and our node was there when the next request, for its watch, was answered
 		return !isClosed(reconnected) && !p.own.touched(self), nil, nil
 	}
 	ev, listed, err := p.next(ctx, w.Watch)
 	if err != nil {
-		return false, nil, AwaitRetry(ctx, sess, err)
+		return false, nil, attempt.Again(ctx, sess, err)
 	}
 	return ev.Type == zk.EventDeleted && !isClosed(reconnected) && !p.own.touched(self), listed, nil
 }
@@ -212,7 +213,7 @@ func (p *position) watchNearest(b *zk.Batch) (*zk.Future[zk.WatchedData], <-chan
 	}
 	p.cancelPrefetch()
 	_, reconnected := p.own.sess.State()
-	return b.GetW(join(p.line.Dir, p.nearest.Name)), reconnected
+	return b.GetW(attempt.Join(p.line.Dir, p.nearest.Name)), reconnected
 }
 
 // next waits for the event of the nearest contender ahead. If others may be ahead then, the list of the line leaves as
@@ -292,7 +293,7 @@ func (o *Own) WatchLine(ctx context.Context, found func(others bool) bool) error
 			names []string
 			watch *zk.Watch
 		}
-		c, err := retry(ctx, o.sess, func() (children, error) {
+		c, err := attempt.Ask(ctx, o.sess, func() (children, error) {
 			names, _, watch, err := o.sess.ChildrenW(ctx, p.line.Dir)
 			return children{names, watch}, err
 		})

@@ -2,7 +2,10 @@ package line
 
 // Watches that are asked for together with the creation.
 
-import "github.com/seed-a3166700/turnstile/zk"
+import (
+	"github.com/seed-a3166700/turnstile/internal/attempt"
+	"github.com/seed-a3166700/turnstile/zk"
+)
 
 // maxSnapshot is how many contenders of a list a position remembers.
 const maxSnapshot = 64
@@ -37,7 +40,7 @@ func (p *position) last() (Contender, bool) {
 // prefetch adds the watch on c to the batch that creates p's nodes.
 func (p *position) prefetch(b *zk.Batch, c Contender) {
 	_, reconnected := p.own.sess.State()
-	p.prefetched = &prefetch{contender: c, watch: b.GetW(join(p.line.Dir, c.Name)), reconnected: reconnected}
+	p.prefetched = &prefetch{contender: c, watch: b.GetW(attempt.Join(p.line.Dir, c.Name)), reconnected: reconnected}
 }
 
 // cancelPrefetch ends the prefetched watch, if there is one that is not used.

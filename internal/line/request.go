@@ -149,7 +149,7 @@ func (r *Request) send() {
 	r.names = nil
 	var nodes []zk.Node
 	for _, l := range r.lines {
-		names := l.names(NewGUID())
+		names := l.names(attempt.NewGUID())
 		r.names = append(r.names, names...)
 		nodes = append(nodes, l.creations(names, l.mode(), l.Data())...)
 	}
@@ -218,7 +218,7 @@ func (r *Request) make(ctx context.Context) error {
 			return err
 		}
 	default: // nothing was made
-		if err := AwaitRetry(ctx, sess, err); err != nil {
+		if err := attempt.Again(ctx, sess, err); err != nil {
 			return err
 		}
 	}

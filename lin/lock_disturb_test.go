@@ -34,7 +34,7 @@ func restoreLimit(ctx context.Context, c *contender, place string) bool {
 	return c.setLimit(ctx, place, permits)
 }
 
-// setLimit writes a limit over the one that it has read, and reports whether it has. It is lock.SetLimit with a
+// setLimit writes a limit over the one that it has read, and reports whether it has. It is a counter's Set with a
 // version: see lincheck.Limit.
 func (c *contender) setLimit(ctx context.Context, place string, permits int64) bool {
 	ctx, cancel := context.WithTimeout(ctx, timeout)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/counter"
 	"github.com/seed-a3166700/turnstile/internal/lincheck"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -296,7 +297,11 @@ func (l lockTrial) prepare(e *epoch, sess *zk.Session) error {
 		}
 		if kindOf(place).name == "watched" {
 			first := lincheck.Limit{Permits: permits, Asked: clock()}
-			if err := lock.SetLimit(e.t.Context(), e.client, limitOf(path), permits); err != nil {
+			limit, err := counter.New(e.client, limitOf(path), counter.Config{Layout: counter.Int})
+			if err != nil {
+				return err
+			}
+			if err := limit.Set(e.t.Context(), permits); err != nil {
 				return err
 			}
 			first.Done = clock()

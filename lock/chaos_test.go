@@ -286,9 +286,7 @@ func randomFaults(t *testing.T, w *world) {
 	if _, err := sess.Create(t.Context(), "/c", nil, zk.Persistent); err != nil {
 		t.Fatal(err)
 	}
-	if err := lock.SetLimit(t.Context(), w.Client(t, 20*time.Second), "/c/limit", 3); err != nil {
-		t.Fatal(err)
-	}
+	w.setLimitAt("/c/limit", 3)
 	faults := []zktest.Fault{
 		zktest.Refuse, zktest.CutBefore, zktest.DropReply, zktest.DropReply, zktest.CutAfter, zktest.Mute,
 		zktest.DelayReply(time.Second),

@@ -3,7 +3,6 @@ package lock
 // The contenders of each kind of lock.
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
@@ -29,25 +28,15 @@ func unsteady(s line.Contender) bool { return s.Marker != line.CuratorLock }
 
 // checkNew checks what every lock is made of.
 func checkNew(client *zk.Client, path string, cfg Config) (Config, error) {
-	if client == nil {
-		return cfg, errors.New("lock: client is nil; open one with zk.Open")
-	}
-	if err := ValidatePath(path); err != nil {
+	if err := attempt.Args("lock", client, path, cfg.ACL); err != nil {
 		return cfg, err
 	}
 	return cfg.withDefaults()
 }
 
-// ValidatePath returns an error unless path can be that of a lock: it is a node's, and not the server's own.
-func ValidatePath(path string) error {
-	if err := zk.ValidatePath(path); err != nil {
-		return fmt.Errorf("lock: %w", err)
-	}
-	if attempt.Reserved(path) {
-		return fmt.Errorf("lock: %s belongs to the server; use a path such as /locks/report", path)
-	}
-	return nil
-}
+// ValidatePath returns an error, which wraps zk.BadArguments, unless path can be that of a lock: it is a node's, and
+// neither the server's own nor one that recipes make for themselves.
+func ValidatePath(path string) error { return attempt.PathArgs("lock", path, nil) }
 
 // contenderLine makes l a line in which we stand with nodes of the given names.
 func contenderLine(l *line.Line, dir string, cfg Config, names prefixes, blocks func(line.Contender) bool) {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -94,14 +95,12 @@ var known = append([]line.Marker{line.CuratorLatch, line.SupportOffer}, contende
 // itself. Of a simple lock it shows the holder alone, and a Set at each of its paths. The list is empty if there is
 // no contender, or no such path. Contenders that leave meanwhile are left out.
 func Inspect(ctx context.Context, client *zk.Client, path string) ([]Contender, error) {
-	if err := ValidatePath(path); err != nil {
+	if err := attempt.ReadArgs("lock", client, path); err != nil {
 		return nil, err
 	}
-	sess, err := client.Session(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("lock: inspect %s: %w", path, err)
-	}
-	list, err := inspect(ctx, sess, path)
+	list, err := attempt.Run(ctx, client, func(sess *zk.Session) ([]Contender, error) {
+		return inspect(ctx, sess, path)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("lock: inspect %s: %w", path, err)
 	}

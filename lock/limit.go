@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
@@ -33,10 +32,10 @@ func AgreedLimit(permits int) Limit { return Limit{permits: permits} }
 // keep their permits, and users with the old number get ErrLimit from then on. It is the limit of kazoo's Semaphore.
 func StoredLimit(permits int) Limit { return Limit{permits: permits, stored: true} }
 
-// WatchedLimit is the number in the node at path, in the form of Curator's SharedCount: four bytes, big-endian.
-// SetLimit writes it. When it is raised, waiters come in; when it is lowered, holders keep their permits, and no
-// waiter comes in until there are fewer. Permits are given out only under the number that the node has at that
-// moment. Zero lets no one in.
+// WatchedLimit is the number in the node at path, in the form of Curator's SharedCount: four bytes, big-endian. A
+// counter.Counter with the layout counter.Int writes it. When it is raised, waiters come in; when it is lowered,
+// holders keep their permits, and no waiter comes in until there are fewer. Permits are given out only under the number
+// that the node has at that moment. Zero lets no one in.
 func WatchedLimit(path string) Limit { return Limit{path: path} }
 
 // check says what is wrong with the limit of a semaphore at path.
@@ -72,7 +71,7 @@ func (l Limit) line(path string) line.Limit {
 	case l.path != "":
 		return line.Limit{Path: l.path, Read: func(data []byte, there bool) (int, error) {
 			if !there {
-				return 0, fmt.Errorf("limit node %s does not exist; create it with lock.SetLimit", l.path)
+				return 0, fmt.Errorf("limit node %s does not exist; set it with a counter of layout Int", l.path)
 			}
 			return readCount(l.path, data)
 		}}
@@ -120,42 +119,14 @@ func (l Limit) store(ctx context.Context, sess *zk.Session, dir *line.Line) erro
 	}
 }
 
-// SetLimit writes the number of permits for all semaphores whose WatchedLimit names path. It creates the node,
-// persistent and open to everyone, and missing parents if they do not exist; for other access rights create it first.
-// If SetLimit returns an error, zk.OutcomeOf says whether the number was written.
-func SetLimit(ctx context.Context, client *zk.Client, path string, permits int) error {
-	if err := ValidatePath(path); err != nil {
-		return err
-	}
-	if permits < 0 || permits > math.MaxInt32 {
-		return fmt.Errorf("lock: %s: limit out of range: %d", path, permits)
-	}
-	sess, err := client.Session(ctx)
-	if err != nil {
-		return fmt.Errorf("lock: limit at %s: %w", path, err)
-	}
-	data := binary.BigEndian.AppendUint32(nil, uint32(permits))
-	_, err = sess.Set(ctx, path, data, -1)
-	if errors.Is(err, zk.NoNode) {
-		node := line.Line{Dir: path, Lasting: true}
-		if err = node.MakeDir(ctx, sess); err == nil {
-			_, err = sess.Set(ctx, path, data, -1)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("lock: limit at %s: %w", path, err)
-	}
-	return nil
-}
-
-// readCount reads what SetLimit and Curator's SharedCount write.
+// readCount reads what a counter with layout Int and Curator's SharedCount write.
 func readCount(path string, data []byte) (int, error) {
 	if len(data) != 4 {
-		return 0, fmt.Errorf("limit at %s has %d bytes, want 4; write it with lock.SetLimit", path, len(data))
+		return 0, fmt.Errorf("limit at %s has %d bytes, want 4; set it with a counter of layout Int", path, len(data))
 	}
 	n := int32(binary.BigEndian.Uint32(data))
 	if n < 0 {
-		return 0, fmt.Errorf("limit at %s is negative: %d; write it with lock.SetLimit", path, n)
+		return 0, fmt.Errorf("limit at %s is negative: %d; set it with a counter of layout Int", path, n)
 	}
 	return int(n), nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -22,17 +23,16 @@ type Numbers struct {
 // InspectNumbers returns how many sequence numbers are left at the path of a lock, an election or a semaphore. Left
 // is too large for a server that counts past 2147483647, as package server does, while no contender is there.
 func InspectNumbers(ctx context.Context, client *zk.Client, path string) (Numbers, error) {
-	if err := ValidatePath(path); err != nil {
+	if err := attempt.ReadArgs("lock", client, path); err != nil {
 		return Numbers{}, err
 	}
-	sess, err := client.Session(ctx)
-	if err == nil {
-		var n Numbers
-		if n, err = inspectNumbers(ctx, sess, path); err == nil {
-			return n, nil
-		}
+	n, err := attempt.Run(ctx, client, func(sess *zk.Session) (Numbers, error) {
+		return inspectNumbers(ctx, sess, path)
+	})
+	if err != nil {
+		return Numbers{}, fmt.Errorf("lock: inspect numbers of %s: %w", path, err)
 	}
-	return Numbers{}, fmt.Errorf("lock: inspect numbers of %s: %w", path, err)
+	return n, nil
 }
 
 func inspectNumbers(ctx context.Context, sess *zk.Session, path string) (Numbers, error) {

@@ -54,7 +54,7 @@ func RecordsPath(path string) string { return path + "-__revoked__" }
 // Revocations returns the records of the last 32 revocations of the lock at path that had RevokeOptions.Record set, the
 // latest last.
 func Revocations(ctx context.Context, client *zk.Client, path string) ([]Record, error) {
-	if err := ValidatePath(path); err != nil {
+	if err := attempt.ReadArgs("lock", client, path); err != nil {
 		return nil, err
 	}
 	list, err := attempt.Run(ctx, client, func(sess *zk.Session) ([]Record, error) {
@@ -89,7 +89,7 @@ func newRecord(request Revocation, opts RevokeOptions) *Record {
 	return &Record{ID: attempt.NewGUID(), Request: request, Force: opts.Force, acl: opts.ACL}
 }
 
-// keep writes the record, in place of its former state if that is there. It ends with ctx, or after a while.
+// keep writes the record, in place of its former state if that is there. It ends with ctx.
 func (e *Record) keep(ctx context.Context, client *zk.Client, path string, list []Revoked) error {
 	e.Over = e.Holders != nil
 	e.Holders = nil
@@ -105,8 +105,6 @@ func (e *Record) keep(ctx context.Context, client *zk.Client, path string, list 
 		}
 		e.Holders = append(e.Holders, h)
 	}
-	ctx, stop := context.WithTimeout(ctx, defaultGrace)
-	defer stop()
 	_, err := attempt.Run(ctx, client, func(sess *zk.Session) (struct{}, error) {
 		for {
 			err := e.write(ctx, sess, path)

@@ -78,7 +78,7 @@ type Revoked struct {
 // asked stay asked, and none is forced. It returns the server's error if access is denied: asking takes the right to
 // write a holder's node, force the right to delete children of path. Lost connections and sessions are retried.
 func Revoke(ctx context.Context, client *zk.Client, path string, opts RevokeOptions) ([]Revoked, error) {
-	err := cmp.Or(ValidatePath(path), checkReason(opts.Reason), checkReason(opts.Label))
+	err := cmp.Or(attempt.Args("lock", client, path, nil), checkReason(opts.Reason), checkReason(opts.Label))
 	if err == nil && opts.Grace < 0 {
 		err = fmt.Errorf("lock: Grace must not be negative: %v", opts.Grace)
 	}
@@ -128,7 +128,11 @@ func (r *revoker) revoke(ctx context.Context) (list []Revoked, err error) {
 		if err := entry.keep(ctx, r.client, r.path, list); err != nil {
 			return nil, err
 		}
-		defer func() { err = errors.Join(err, entry.keep(context.WithoutCancel(ctx), r.client, r.path, list)) }()
+		defer func() {
+			ctx, cancel := longer(ctx, defaultGrace) // it tells others what was done
+			defer cancel()
+			err = errors.Join(err, entry.keep(ctx, r.client, r.path, list))
+		}()
 	}
 	holders := make([]*holder, len(list))
 	for i := range list {
@@ -332,4 +336,17 @@ func (h *holder) deletions(ctx context.Context, sess *zk.Session) ([]zk.Op, erro
 		}
 	}
 	return ops, nil
+}
+
+// longer returns a context that ends some time after ctx.
+func longer(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	after, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		defer time.AfterFunc(d, cancel).Stop()
+		<-after.Done()
+	})
+	return after, func() {
+		stop()
+		cancel()
+	}
 }

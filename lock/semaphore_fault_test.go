@@ -34,9 +34,7 @@ func TestLostRepliesLeaveNoLease(t *testing.T) {
 		for name, fault := range faults {
 			t.Run(kind+", "+name, func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
-					if err := lock.SetLimit(t.Context(), w.Client(t, 20*time.Second), limitPath, 3); err != nil {
-						t.Fatal(err)
-					}
+					w.setLimitAt(limitPath, 3)
 					reached := true
 					for step := range soak.Steps(name, faults) {
 						if !reached {

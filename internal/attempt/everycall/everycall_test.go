@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/soak"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
@@ -120,7 +121,9 @@ func (w *world) run(c call) {
 }
 
 func allCalls() []call {
-	return slices.Concat(calls, barrierCalls, memberCalls, queueCalls, classicCalls(), cacheCalls(), discoveryCalls)
+	return slices.Concat(
+		calls, lockCalls(), barrierCalls, memberCalls, queueCalls, classicCalls(), cacheCalls(), discoveryCalls,
+	)
 }
 
 // each runs test for every call.
@@ -153,7 +156,7 @@ var passing = map[string]zk.Code{
 func TestRefusalThatPassesIsAskedAgain(t *testing.T) {
 	each(t, func(t *testing.T, c call) {
 		for name, code := range passing {
-			for step := 1; step < maxRequests; step++ {
+			for step := range soak.Steps(name, passing) {
 				reached := false
 				inWorld(t, func(t *testing.T, w *world) {
 					w.t.Log(name, "from request", step)
@@ -166,7 +169,7 @@ func TestRefusalThatPassesIsAskedAgain(t *testing.T) {
 					})
 					w.run(c)
 				})
-				if !reached || t.Failed() {
+				if !reached || step == maxRequests || t.Failed() {
 					break
 				}
 			}
@@ -341,7 +344,7 @@ func TestEveryMethodHasARow(t *testing.T) {
 		have[name] = true
 	}
 	for _, typ := range slices.Concat(
-		recipes, barrierTypes, memberTypes, queueTypes, classicTypes, cacheTypes, discoveryTypes,
+		recipes, lockTypes, barrierTypes, memberTypes, queueTypes, classicTypes, cacheTypes, discoveryTypes,
 	) {
 		for m := range typ.Methods() {
 			if m.Type.NumIn() < 2 || m.Type.In(1) != reflect.TypeFor[context.Context]() {

@@ -38,17 +38,17 @@ func (d *dispatcher) keepBounds(co *consumer) {
 	defer cancel()
 	defer context.AfterFunc(d.ctx, cancel)()
 	letters := &deadLetters{reader{d.base}, d.sweeper, nil}
-	timer := time.NewTimer(time.Nanosecond) // never zero: see golang/go#78156 in docs/bugs.md
-	defer timer.Stop()
+	again := time.NewTicker(trimEvery)
+	defer again.Stop()
 	for {
+		letters.trim(ctx, co)
+		again.Reset(trimEvery)
 		select {
 		case <-ctx.Done():
 			return
 		case <-d.dead:
-		case <-timer.C:
+		case <-again.C:
 		}
-		letters.trim(ctx, co)
-		timer.Reset(trimEvery)
 	}
 }
 

@@ -192,7 +192,7 @@ func TestLimitThatIsDeletedWhileAPermitIsTakenIsAnError(t *testing.T) {
 		synctest.Wait()
 		proceed := w.stopAtTheTaking()
 		waiting := waits(t.Context(), s.Lock)
-		if err := w.Session(t, 20*time.Second).Delete(t.Context(), limitPath, -1); err != nil {
+		if _, err := w.Session(t, 20*time.Second).DeleteAll(t.Context(), limitPath); err != nil {
 			t.Fatal(err)
 		}
 		proceed()

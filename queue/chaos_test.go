@@ -26,6 +26,7 @@ type ledger struct {
 	unclear  map[string]bool
 	bodies   map[string]string // to the id that was seen
 	tokens   map[string]queue.Token
+	wrong    []error
 }
 
 func newLedger(t *testing.T) *ledger {
@@ -47,13 +48,13 @@ func (l *ledger) delivered(item *queue.Item) {
 	defer l.mu.Unlock()
 	id, body := item.ID(), string(item.Body())
 	if l.finished[id] {
-		l.t.Errorf("item %s was delivered again after Done", body)
+		l.wrong = append(l.wrong, fmt.Errorf("item %s was delivered again after Done", body))
 	}
 	if other := l.bodies[body]; other != "" && other != id {
-		l.t.Errorf("item %s is in twice", body)
+		l.wrong = append(l.wrong, fmt.Errorf("item %s is in twice", body))
 	}
 	if item.Token() < l.tokens[id] {
-		l.t.Errorf("item %s: token %d after %d", body, item.Token(), l.tokens[id])
+		l.wrong = append(l.wrong, fmt.Errorf("item %s: token %d after %d", body, item.Token(), l.tokens[id]))
 	}
 	l.bodies[body], l.tokens[id] = id, item.Token()
 	l.delivers[id]++
@@ -67,6 +68,17 @@ func (l *ledger) done(item *queue.Item, err error) {
 	} else {
 		l.unclear[item.ID()] = true
 	}
+}
+
+// judge returns what was wrong when all has come to rest.
+func (l *ledger) judge() error {
+	l.mu.Lock()
+	err := errors.Join(l.wrong...)
+	l.mu.Unlock()
+	if open := l.open(); len(open) > 0 {
+		err = errors.Join(err, fmt.Errorf("lost: %v", open))
+	}
+	return err
 }
 
 func (l *ledger) open() (open []string) {
@@ -131,7 +143,6 @@ func TestQueueUnderRandomFaults(t *testing.T) {
 				for n := 0; len(l.open()) > 0; n++ {
 					pass(time.Second)
 					if n == 600 {
-						t.Errorf("lost: %v", l.open())
 						break
 					}
 				}
@@ -139,6 +150,9 @@ func TestQueueUnderRandomFaults(t *testing.T) {
 				pass(time.Minute)
 				stop()
 				consumers.Wait()
+				if err := l.judge(); err != nil {
+					t.Error(err)
+				}
 				q := w.queue(queue.Config{})
 				wantLen(t, q, queue.Counts{})
 				w.NoNodes(t, root+"/claims")

@@ -110,8 +110,12 @@ func TestQueueOnAnEnsembleThatLosesItsLeader(t *testing.T) {
 	}
 	stop()
 	consuming.Wait()
-	if open := l.open(); len(open) > 0 {
-		t.Errorf("lost: %v", open)
+	if err := l.judge(); err != nil {
+		if i, said := cluster.Odd(); i >= 0 {
+			t.Logf("not judged, because ZooKeeper's servers differ (docs/bugs.md): %v\n%s", err, said)
+			return
+		}
+		t.Error(err)
 	}
 }
 

@@ -1,6 +1,6 @@
 package lock_test
 
-// Goroutines that leave a group of which they are the last, or come to it then.
+// Goroutines that leave a group of which they are the last.
 
 import (
 	"context"
@@ -50,52 +50,7 @@ func TestLockIsFreeWhenTheLastWaiterOfAParkedGroupLeaves(t *testing.T) {
 				t.Errorf("got %v, want context.Canceled", r.err)
 			}
 		}
-		other, err := w.mutex(lock.Config{}).Lock(minute(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		unlock(t, other)
+		synctest.Wait()
+		unlock(t, locked(t, w.mutex(lock.Config{}).TryLock)) // at once: later, the answer would be missed
 	})
-}
-
-// Its contender is given up, and that takes a moment. Who comes meanwhile has another one.
-func TestCallerThatComesWhileTheLastWaiterLeavesIsNotTurnedAway(t *testing.T) {
-	t.Parallel()
-	for name, joined := range map[string]bool{"in line": true, "about to join it": false} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				other, m := acquire(t, w.mutex(lock.Config{})), w.mutex(lock.Config{})
-				for range 100 { // whether it comes in that moment is the scheduler's choice
-					slow, arrives := context.WithCancel(t.Context())
-					w.Control(func(r zktest.Request) zktest.Fault {
-						if r.Op == zktest.OpCreate && !joined {
-							return zktest.Until(slow)
-						}
-						return zktest.Pass
-					})
-					leaves, leave := context.WithCancel(t.Context())
-					stays, end := context.WithCancel(t.Context())
-					turned := make(chan error, 1)
-					go func() {
-						if _, err := m.Lock(leaves); !errors.Is(err, context.Canceled) {
-							t.Errorf("got %v, want context.Canceled", err)
-						}
-						_, err := m.Lock(stays)
-						turned <- err
-					}()
-					synctest.Wait()
-					leave()
-					synctest.Wait()
-					arrives()
-					synctest.Wait()
-					if len(turned) > 0 {
-						t.Fatalf("the next caller got %v, and its context lasts", <-turned)
-					}
-					end()
-					<-turned
-				}
-				unlock(t, other)
-			})
-		})
-	}
 }

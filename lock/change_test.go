@@ -136,3 +136,23 @@ func TestWriterIsNotNestedInAHoldThatBecomesAReaders(t *testing.T) {
 		w.empty(path)
 	})
 }
+
+// Two readers share a node. One unlocks, and then the session ends: the lock was not lost to that one.
+func TestChangeOfAHoldThatWasUnlockedBeforeTheLossSaysSo(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		m := w.rw(lock.RWConfig{})
+		hold, other := locked(t, m.RLock), locked(t, m.RLock)
+		unlock(t, hold)
+		w.ExpireSession(hold.Session().ID())
+		<-other.Context().Done()
+		if err := m.Upgrade(t.Context(), hold); !errors.Is(err, lock.ErrUnlocked) {
+			t.Errorf("got %v, want lock.ErrUnlocked", err)
+		}
+		if err := m.Upgrade(t.Context(), other); !errors.Is(err, zk.ErrExpired) {
+			t.Errorf("the other: got %v, want zk.ErrExpired", err)
+		}
+		if err := other.Unlock(); !errors.Is(err, zk.ErrExpired) {
+			t.Errorf("Unlock: got %v, want zk.ErrExpired", err)
+		}
+	})
+}

@@ -6,6 +6,9 @@ import (
 	"context"
 	"errors"
 	"testing"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/zk"
 )
 
 // The attempt of the group takes a moment to end, and all who wait in it then get the error of its end.
@@ -34,5 +37,23 @@ func TestGroupThatIsGivenUpAdmitsNobody(t *testing.T) {
 	}
 	if next, _, begun := q.enter(); begun == nil || next.group == g {
 		t.Error("the next caller has joined the group that was given up")
+	}
+}
+
+// The last waiter has left before the group stands in line: a contender would wait for nobody.
+func TestGroupWithoutWaitersDoesNotStand(t *testing.T) {
+	t.Parallel()
+	q := &localQueue{base: new(base)}
+	q.contend = func(context.Context, *group) func(*zk.Session) (*line.Own, error) {
+		t.Fatal("it stands in line")
+		return nil
+	}
+	w, _, g := q.enter()
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	q.cancel(gone, w)
+	g.stand()
+	if next, _, begun := q.enter(); begun == nil || next.group == g {
+		t.Error("the next caller has joined the group that is over")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
@@ -106,6 +107,44 @@ func TestUpgradeThatIsCalledOffLeavesNoMark(t *testing.T) {
 			t.Errorf("got the marks %v, want the reader's alone", left)
 		}
 		unlock(t, hold)
+		letHoldsAge()
+		w.empty(path, lock.DelayPath(path))
+	})
+}
+
+// The mark is made, and the node deleted, when the caller leaves: it never held the lock.
+func TestCallerThatLeavesBeforeItHasStartedLeavesNoMark(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		slow, arrives := context.WithCancel(t.Context())
+		defer arrives()
+		w.Control(func(r zktest.Request) zktest.Fault {
+			for _, p := range r.Parts {
+				if stdpath.Dir(p.Path) == lock.DelayPath(path) {
+					return zktest.ReplyUntil(slow)
+				}
+			}
+			return zktest.Pass
+		})
+		unlock(t, acquire(t, w.mutex(lock.Config{}))) // the path is there
+		sess := w.Session(t, 20*time.Second)
+		if _, err := sess.Create(t.Context(), lock.DelayPath(path), nil, zk.Persistent); err != nil {
+			t.Fatal(err)
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		leaves := waits(ctx, w.delayed().Lock)
+		marks := w.nodes(lock.DelayPath(path))
+		if len(marks) != 1 {
+			t.Fatalf("got the marks %v, want one", marks)
+		}
+		if err := sess.Delete(t.Context(), path+"/"+marks[0], -1); err != nil {
+			t.Fatal(err)
+		}
+		leave()
+		if r := <-leaves; !errors.Is(r.err, context.Canceled) {
+			t.Errorf("got %v, want context.Canceled", r.err)
+		}
+		w.Control(nil)
+		arrives()
 		letHoldsAge()
 		w.empty(path, lock.DelayPath(path))
 	})

@@ -16,9 +16,9 @@ import (
 // and later ones come behind both. So from that point on only the one ahead is ahead of the follower.
 //
 // What is left to be shown, when the one ahead has gone, is that the follower's own node is still there. So the first
-// contender sends the request for a watch on the follower's node, at once, and under the follower's session. If that is
-// answered before the event of the removal comes, an event of the follower's node would come before that event, too. If
-// it is answered later, the answer says that the node was there later. See awaitNearest.
+// contender sends the request for a watch on the follower's node, at once: it is on the way before anything that the
+// same session asks for later, the removal of the first contender included, and its event, if there is one, comes
+// before that of the removal. See awaitNearest.
 type follower struct {
 	position *position
 	tell     context.CancelCauseFunc
@@ -30,7 +30,7 @@ type follower struct {
 // errNext ends the wait of a follower when it is next.
 var errNext = errors.New("line: the contender ahead is first")
 
-// follow has p told when the contender that it waits for is first, if that is one of ours.
+// follow has p told when the contender of ours that it waits for is first, if there is one of the same session.
 func (l *Line) follow(p *position, tell context.CancelCauseFunc, stop func()) *follower {
 	f := &follower{position: p, tell: tell, stop: stop}
 	l.mu.Lock()
@@ -76,7 +76,7 @@ func (l *Line) lead(p *position) {
 func (l *Line) tellNext() {
 	name := l.head.self.Name
 	f := l.behind[name]
-	if f == nil {
+	if f == nil || f.position.own.sess != l.head.own.sess {
 		return
 	}
 	delete(l.behind, name)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/peer"
+	"github.com/seed-a3166700/turnstile/internal/soak"
 	"github.com/seed-a3166700/turnstile/server"
 )
 
@@ -31,9 +32,9 @@ type host struct {
 
 // options are the options of a host.
 type options struct {
-	sasl      bool // with the users of kazoo's suite
-	oursAlone bool // no Apache ZooKeeper
-	own       bool // a server of the test's own, which it may stop, and with long sessions
+	sasl    bool // with the users of kazoo's suite
+	foreign bool // clients of ours take no part: on Apache ZooKeeper in soaks alone, to show that the test is right
+	own     bool // a server of the test's own, which it may stop, and with long sessions
 
 	requireSASL bool
 }
@@ -44,7 +45,7 @@ const minSession = 4 * time.Second
 // onEach runs f on Apache ZooKeeper and on the embedded server.
 func onEach(t *testing.T, opts options, f func(t *testing.T, h *host)) {
 	t.Helper()
-	if !opts.oursAlone {
+	if !opts.foreign || soak.All() {
 		t.Run("Apache", func(t *testing.T) {
 			t.Parallel()
 			f(t, apache(t, opts))

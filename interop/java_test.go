@@ -43,7 +43,7 @@ const (
 func TestJavaClient(t *testing.T) {
 	t.Parallel()
 	needJava(t)
-	onEach(t, options{}, func(t *testing.T, h *host) {
+	onEach(t, options{foreign: true}, func(t *testing.T, h *host) {
 		t.Helper()
 		runJava(t, "Client", h.addr)
 	})
@@ -53,7 +53,7 @@ func TestJavaClient(t *testing.T) {
 func TestCurator(t *testing.T) {
 	t.Parallel()
 	needJava(t)
-	onEach(t, options{}, func(t *testing.T, h *host) {
+	onEach(t, options{foreign: true}, func(t *testing.T, h *host) {
 		t.Helper()
 		runJava(t, "Recipes", h.addr)
 	})

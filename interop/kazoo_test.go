@@ -2,13 +2,11 @@ package interop_test
 
 import (
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/peer"
-	"github.com/seed-a3166700/turnstile/internal/soak"
 )
 
 const (
@@ -38,9 +36,6 @@ var suite = map[string][]string{
 	},
 }
 
-// slow lists the groups that mostly wait. They also pass on Apache ZooKeeper; make soak runs them there, too.
-var slow = []string{"lock", "parties"}
-
 // TestKazooSuite runs the tests of kazoo 2.8.0.
 func TestKazooSuite(t *testing.T) {
 	t.Parallel()
@@ -52,11 +47,7 @@ func TestKazooSuite(t *testing.T) {
 	for name, tests := range groups {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			opts := options{
-				sasl: name == "sasl", own: true,
-				oursAlone: slices.Contains(slow, name) && !soak.All(),
-			}
-			onEach(t, opts, func(t *testing.T, h *host) {
+			onEach(t, options{sasl: name == "sasl", own: true, foreign: true}, func(t *testing.T, h *host) {
 				t.Helper()
 				args := append([]string{"testdata/kazoo_suite.py", h.addr, h.control(t)}, tests...)
 				if h.apache {

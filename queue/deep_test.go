@@ -86,7 +86,7 @@ func (m *mortal) kill() {
 func TestDeepQueueSurvivesKills(t *testing.T) {
 	t.Parallel()
 	const batch = 5000
-	n := soak.Pick(20_000, 100_000)
+	n := soak.Pick(10_000, 100_000)
 	if text := os.Getenv(itemsEnv); text != "" {
 		var err error
 		if n, err = strconv.Atoi(text); err != nil || n < batch {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/soak"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -254,7 +255,7 @@ func TestFaultsKeepGroupsInOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				const groups, n = 3, 30
+				groups, n := 3, soak.Pick(15, 30)
 				w.Control(oneIn(11, fault))
 				y := newGroupTally()
 				ctx, stop := context.WithCancel(t.Context())

@@ -11,7 +11,7 @@ import (
 )
 
 // sessionTimeout is long enough for a loaded machine to kill a process within a quarter of it.
-const sessionTimeout = "4s"
+const sessionTimeout = "8s"
 
 func TestGroupIsGoneBeforeTheSessionCanEnd(t *testing.T) {
 	t.Parallel()

@@ -169,7 +169,7 @@ func TestRefusalThatPassesIsAskedAgain(t *testing.T) {
 					})
 					w.run(c)
 				})
-				if !reached || step == maxRequests || t.Failed() {
+				if !reached || step >= maxRequests || t.Failed() {
 					break
 				}
 			}
@@ -199,8 +199,9 @@ func TestEveryCallEndsWhileAFifthOfTheRequestsIsRefused(t *testing.T) {
 func TestLostReplyIsResolvedAlthoughTheServerRefusesForNow(t *testing.T) {
 	codes := slices.Sorted(maps.Values(passing))
 	each(t, func(t *testing.T, c call) {
-		for name, fault := range map[string]zktest.Fault{"lost": zktest.DropReply, "cut": zktest.CutBefore} {
-			for step := 1; step < maxRequests; step++ {
+		faults := map[string]zktest.Fault{"lost": zktest.DropReply, "cut": zktest.CutBefore}
+		for name, fault := range faults {
+			for step := range soak.Steps(name, faults) {
 				reached := false
 				inWorld(t, func(t *testing.T, w *world) {
 					w.t.Log("reply", name, "of request", step)
@@ -216,7 +217,7 @@ func TestLostReplyIsResolvedAlthoughTheServerRefusesForNow(t *testing.T) {
 					})
 					w.run(c)
 				})
-				if !reached || t.Failed() {
+				if !reached || step >= maxRequests || t.Failed() {
 					break
 				}
 			}

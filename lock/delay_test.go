@@ -475,24 +475,29 @@ func TestDisconnectEndsTheHoldOnlyIfThatIsWanted(t *testing.T) {
 	})
 }
 
-func TestLockRestsAfterADowngradedHoldWasDeletedByForce(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		m := w.rw(lock.RWConfig{Delay: delay})
-		hold := locked(t, m.Lock)
-		if err := m.Downgrade(t.Context(), hold); err != nil {
-			t.Fatal(err)
-		}
-		letHoldsAge()
-		lost := time.Now()
-		w.removeNode(0)
-		<-hold.Context().Done()
-		if err := hold.UnlockWait(t.Context()); !errors.Is(err, lock.ErrDeleted) {
-			t.Errorf("got %v, want lock.ErrDeleted", err)
-		}
-		next := locked(t, w.rw(lock.RWConfig{Delay: delay}).Lock)
-		waited(t, lost, delay)
-		unlock(t, next)
-	})
+func TestLockRestsAfterAChangedHoldWasDeletedByForce(t *testing.T) {
+	t.Parallel()
+	for name := range changes(nil) {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				c := changes(w.rw(lock.RWConfig{Delay: delay}))[name]
+				hold := locked(t, c.take)
+				if err := c.to(t.Context(), hold); err != nil {
+					t.Fatal(err)
+				}
+				letHoldsAge()
+				lost := time.Now()
+				w.removeNode(0)
+				<-hold.Context().Done()
+				if err := hold.UnlockWait(t.Context()); !errors.Is(err, lock.ErrDeleted) {
+					t.Errorf("got %v, want lock.ErrDeleted", err)
+				}
+				next := locked(t, w.rw(lock.RWConfig{Delay: delay}).Lock)
+				waited(t, lost, delay)
+				unlock(t, next)
+			})
+		})
+	}
 }
 
 // The node is deleted before its mark is on its way: the mark must not be made, or it would make others wait for

@@ -103,11 +103,12 @@ type revoker struct {
 	path    string
 	opts    RevokeOptions
 	request Revocation
+	synced  *zk.Session // whose server shows at least what the holders were found by
 }
 
 func (r *revoker) revoke(ctx context.Context) (list []Revoked, err error) {
 	contenders, err := attempt.Run(ctx, r.client, func(sess *zk.Session) ([]Contender, error) {
-		if err := sess.Sync(ctx, r.path); err != nil { // the server that we happen to be connected to may be behind
+		if err := r.sync(ctx, sess); err != nil {
 			return nil, err
 		}
 		return inspect(ctx, sess, r.path)
@@ -163,6 +164,19 @@ func (r *revoker) revoke(ctx context.Context) (list []Revoked, err error) {
 	return list, kept
 }
 
+// sync has the session's server catch up, once. The server of a new session may be behind, and what it does not show
+// yet would be taken for gone.
+func (r *revoker) sync(ctx context.Context, sess *zk.Session) error {
+	if sess == r.synced {
+		return nil
+	}
+	err := sess.Sync(ctx, r.path)
+	if err == nil {
+		r.synced = sess
+	}
+	return err
+}
+
 // holder is a holder that is asked, wherever its lock goes on.
 type holder struct {
 	*Revoked
@@ -175,6 +189,9 @@ type holder struct {
 // be done twice.
 func (r *revoker) each(ctx context.Context, h *holder, try func(*zk.Session) (gone bool, err error)) error {
 	gone, err := attempt.Run(ctx, r.client, func(sess *zk.Session) (bool, error) {
+		if err := r.sync(ctx, sess); err != nil {
+			return false, err
+		}
 		for {
 			gone, err := false, error(nil)
 			if !h.asked {
@@ -207,9 +224,6 @@ func (r *revoker) follow(ctx context.Context, sess *zk.Session, h *holder) (move
 	was, ok := line.ParseContender(stdpath.Base(h.now.Path), contenders)
 	if !ok || !unsteady(was) || h.now.Kind == Permit {
 		return false, nil
-	}
-	if err := sess.Sync(ctx, r.path); err != nil { // the session may be another one, and its server behind
-		return false, err
 	}
 	children, stat, err := sess.Children(ctx, r.path)
 	if err != nil || stat.Czxid > h.now.czxid {

@@ -244,3 +244,41 @@ func TestRevokeFollowsThroughLostReplies(t *testing.T) {
 		}
 	}
 }
+
+// The session of Revoke ends, and the server of the next one does not show the holder's node before it has caught up.
+func TestHolderThatAServerDoesNotShowYetHasNotReleasedTheLock(t *testing.T) {
+	t.Parallel()
+	for name, of := range map[string]func(w *world) takeFunc{
+		"mutex":  func(w *world) takeFunc { return w.mutex(lock.Config{}).Lock },
+		"writer": func(w *world) takeFunc { return w.rw(lock.RWConfig{}).Lock },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				hold, client := locked(t, of(w)), w.Client(t, 20*time.Second)
+				letHoldsAge()
+				first, done := session(t, client).ID(), make(chan revoking, 1)
+				go func() {
+					list, err := lock.Revoke(t.Context(), client, path, lock.RevokeOptions{})
+					done <- revoking{list, err}
+				}()
+				<-hold.Context().Done()
+				behind := true
+				w.Control(func(r zktest.Request) zktest.Fault {
+					switch {
+					case r.Session == first || r.Session == hold.Session().ID():
+					case r.Op == zktest.OpSync:
+						behind = false
+					case behind && r.Op != zktest.OpPing && r.Op != zktest.OpConnect:
+						return zktest.Answer(zk.NoNode)
+					}
+					return zktest.Pass
+				})
+				w.ExpireSession(first)
+				if r := <-done; !errors.Is(r.err, lock.ErrKept) || r.list[0].Ending != lock.EndingKept {
+					t.Errorf("got %+v, want a holder that has kept the lock", r)
+				}
+				unlock(t, hold)
+			})
+		})
+	}
+}

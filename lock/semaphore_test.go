@@ -327,3 +327,33 @@ func TestPermitsReportToHooks(t *testing.T) {
 		}
 	})
 }
+
+// The node is deleted when the transaction that takes the permit is on its way, and the permit stays free.
+func TestFirstInLineWhoseNodeIsDeletedWhileItTakesAFreePermitJoinsAgain(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		unlock(t, locked(t, w.another(1, 1).Lock))
+		synctest.Wait()
+		slow, arrives := context.WithCancel(t.Context())
+		defer arrives()
+		ctx, giveUp := context.WithCancel(t.Context())
+		defer giveUp()
+		w.Control(func(r zktest.Request) zktest.Fault {
+			switch {
+			case r.Op != zktest.OpMulti:
+			case r.Nth == 1:
+				return zktest.Until(slow)
+			case r.Nth > 10: // it tries again and again
+				giveUp()
+			}
+			return zktest.Pass
+		})
+		first := waits(ctx, w.another(1, 1).Lock)
+		node := locksPath + "/" + w.nodes(locksPath)[0]
+		if err := w.Session(t, 20*time.Second).Delete(t.Context(), node, -1); err != nil {
+			t.Fatal(err)
+		}
+		arrives()
+		unlock(t, got(t, first))
+		w.empty(locksPath, leasesPath)
+	})
+}

@@ -256,3 +256,40 @@ func TestWaiterIsCertainBeforeItHolds(t *testing.T) {
 		})
 	}
 }
+
+// The answer comes so late that the session is hardly certain any more, and no quorum confirms it then.
+func TestLockWhoseAnswerComesLateIsCertainBeforeItIsHeld(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"mutex", "strict", "both layouts", "writer", "set"} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				client := w.Client(t, certainTimeout)
+				id := session(t, client).ID()
+				for _, dir := range []string{"/locks", path, path + "-2"} {
+					if _, err := w.Session(t, certainTimeout).Create(t.Context(), dir, nil, zk.Persistent); err != nil {
+						t.Fatal(err)
+					}
+				}
+				time.Sleep(3 * certainTimeout)
+				asked, refuse := false, zktest.WithoutQuorum(id)
+				w.Control(func(r zktest.Request) zktest.Fault {
+					if !asked && r.Session == id && (r.Op == zktest.OpCreate || r.Op == zktest.OpMulti) {
+						asked = true
+						return zktest.DelayReply(certainTimeout / 8)
+					}
+					if asked {
+						return refuse(r)
+					}
+					return zktest.Pass
+				})
+				waiting := waits(t.Context(), func(ctx context.Context) (*lock.Hold, error) {
+					return takers[name](ctx, client)
+				})
+				time.Sleep(certainTimeout / 2)
+				none(t, "no quorum has confirmed its session", waiting)
+				w.Control(nil)
+				unlock(t, got(t, waiting))
+			})
+		})
+	}
+}

@@ -44,8 +44,9 @@ var locks = map[string]func(a args) (locker, error){
 
 func newMutex(cfg lock.Config) func(args) (locker, error) {
 	return func(a args) (locker, error) {
-		cfg.ACL = a.acl
-		return lock.NewMutex(a.client, a.path, cfg)
+		with := cfg // calls go on side by side
+		with.ACL = a.acl
+		return lock.NewMutex(a.client, a.path, with)
 	}
 }
 

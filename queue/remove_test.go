@@ -373,7 +373,7 @@ func TestConnectionLostAtAnyStepOfARemovalChangesNothing(t *testing.T) {
 					}
 					steps = step
 				}
-				if steps < 16 {
+				if steps < 20 {
 					t.Errorf("only %d steps had a fault", steps)
 				}
 			})

@@ -5,8 +5,6 @@ package certainty_test
 import (
 	"os"
 	"testing"
-
-	"github.com/seed-a3166700/turnstile/internal/soak"
 )
 
 // base is a timeout of 8 units in an ensemble with the longest possible ticks: the leader's PINGs are a quarter of
@@ -81,7 +79,7 @@ func TestLatePingNeedsLongerGap(t *testing.T) {
 // takes minutes and 10 GB, so they run one at a time.
 func TestRuleHoldsInLargerModels(t *testing.T) {
 	large := os.Getenv("TURNSTILE_CERTAINTY") != ""
-	tests := []struct {
+	for _, test := range []struct {
 		name   string
 		change func(*model)
 	}{
@@ -89,11 +87,7 @@ func TestRuleHoldsInLargerModels(t *testing.T) {
 		{"late PINGs", func(m *model) { m.late = 1 }},
 		{"three in flight", func(m *model) { m.inFlight = 3 }},
 		{"finer time, one in flight", func(m *model) { m.timeout, m.interval, m.margin, m.inFlight = 12, 3, 3, 1 }},
-	}
-	if !large {
-		tests = tests[:soak.Pick(3, 4)]
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			m := base
 			test.change(&m)

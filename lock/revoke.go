@@ -355,10 +355,7 @@ func (h *holder) deletions(ctx context.Context, sess *zk.Session) ([]zk.Op, erro
 // longer returns a context that ends some time after ctx.
 func longer(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	after, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		defer time.AfterFunc(d, cancel).Stop()
-		<-after.Done()
-	})
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(d, cancel) })
 	return after, func() {
 		stop()
 		cancel()

@@ -79,8 +79,8 @@ func TestKeptLockThatIsTakenAgainIsKeptAsLongAsNew(t *testing.T) {
 	})
 }
 
-// Goroutines here wait until the server has said that nobody else does. The time for which Retain keeps the lock
-// passes meanwhile, and has nothing to do with them.
+// Goroutines of this process wait until the server has said that no other client does. The time for which Retain keeps
+// the lock passes meanwhile, and has nothing to do with them.
 func TestKeptLockDoesNotEndWhileGoroutinesWaitForIt(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.mutex(lock.Config{Retain: time.Minute, Handoff: lock.Handoff{Count: 1 << 20, Time: time.Second}})
@@ -98,7 +98,7 @@ func TestKeptLockDoesNotEndWhileGoroutinesWaitForIt(t *testing.T) {
 		w.Heal()
 		for _, c := range waiting {
 			if hold = got(t, c); hold.Path() != node {
-				t.Errorf("got node %s, want %s: nobody else came", hold.Path(), node)
+				t.Errorf("got node %s, want %s: no other contender came", hold.Path(), node)
 			}
 			unlock(t, hold)
 		}

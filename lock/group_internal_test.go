@@ -33,14 +33,14 @@ func TestGroupThatIsGivenUpAdmitsNobody(t *testing.T) {
 		t.Errorf("got %v, want the context's cause", a.err)
 	}
 	if attempt.Err() == nil {
-		t.Error("not given up although nobody waits")
+		t.Error("not given up although no goroutine waits")
 	}
 	if next, _, begun := q.enter(); begun == nil || next.group == g {
 		t.Error("the next caller has joined the group that was given up")
 	}
 }
 
-// The last waiter has left before the group stands in line: a contender would wait for nobody.
+// The last waiter has left before the group stands in line: a contender would wait for no goroutine.
 func TestGroupWithoutWaitersDoesNotStand(t *testing.T) {
 	t.Parallel()
 	q := &localQueue{base: new(base)}

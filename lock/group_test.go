@@ -13,7 +13,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// The bound of the hand-off is reached, the look at the line is still under way, and nobody here wants the lock any
+// The bound of the hand-off is reached, the look at the line is still under way, and no caller here wants the lock any
 // more.
 func TestLockIsFreeWhenTheLastWaiterOfAParkedGroupLeaves(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-a3166700/turnstile/internal/peer"
 )
 
 // process is "turnstile serve" with its default limits.
@@ -45,7 +47,7 @@ func serve(t *testing.T) *process {
 	if err := os.WriteFile(users, []byte("guest:right\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := &process{t: t, data: filepath.Join(dir, "data"), admin: freeAddress(t)}
+	p := &process{t: t, data: filepath.Join(dir, "data"), admin: peer.FreeAddr(t)}
 	p.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), exe, "serve",
 		"--listen", "127.0.0.1:0", "--data", p.data, "--sasl-users", users, "--words", "*", "--admin", p.admin)
 	p.cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
@@ -71,17 +73,6 @@ func serve(t *testing.T) *process {
 		t.Fatalf("the server does not serve: %q %v\n%s", line, err, p.log.String())
 	}
 	return p
-}
-
-// freeAddress returns an address that nobody listens on.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // stop ends the server as an operator does.

@@ -129,7 +129,7 @@ func apache(t *testing.T, opts options) *host {
 
 func ours(t *testing.T, cfg server.Config) *host {
 	t.Helper()
-	cfg.Listen = []string{"127.0.0.1:0"}
+	cfg.Listen = []string{peer.FreeAddr(t)}
 	cfg.TickTime, cfg.MaxSessionTimeout = 200*time.Millisecond, 40*time.Second
 	cfg.ContainerInterval = 100 * time.Millisecond
 	cfg.ExtendedTypes = true
@@ -145,7 +145,6 @@ func ours(t *testing.T, cfg server.Config) *host {
 		}
 	})
 	h := &host{name: "the embedded server", addr: srv.Addrs()[0].String()}
-	cfg.Listen = []string{h.addr}
 	h.stop = func() error { return srv.Close() }
 	h.start = func() error {
 		again, err := server.Start(context.Background(), cfg)

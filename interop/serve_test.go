@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
@@ -19,7 +18,7 @@ import (
 const zooCfg = `
 tickTime=2000
 dataDir=%s
-clientPort=%d
+clientPort=%s
 clientPortAddress=127.0.0.1
 maxClientCnxns=0
 admin.serverPort=0
@@ -37,12 +36,13 @@ func TestServeReadsZooCfg(t *testing.T) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "turnstile")
 	run(t, 2*time.Minute, "go", "build", "-o", binary, "../cmd/turnstile")
-	port := freePort(t)
+	addr := peer.FreeAddr(t)
+	_, port, _ := net.SplitHostPort(addr)
 	config := filepath.Join(dir, "zoo.cfg")
 	if err := os.WriteFile(config, fmt.Appendf(nil, zooCfg, filepath.Join(dir, "data"), port), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h := &host{name: "turnstile serve", addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
+	h := &host{name: "turnstile serve", addr: addr}
 	var cmd *exec.Cmd
 	h.start = func() error {
 		cmd = exec.CommandContext(t.Context(), binary, "serve", "--config", config)
@@ -71,15 +71,4 @@ func TestServeReadsZooCfg(t *testing.T) {
 	}
 	run(t, 2*time.Minute, python,
 		append([]string{"testdata/kazoo_suite.py", h.addr, h.control(t)}, soak.Pick(few, suite["client"])...)...)
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	var lc net.ListenConfig
-	ln, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().(*net.TCPAddr).Port
 }

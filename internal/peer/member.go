@@ -228,6 +228,17 @@ const lowestPort, highestPort = 10000, 32000
 // local returns the loopback address with a port.
 func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
+// FreeAddr returns a loopback address without a listener, at which a server may listen, end and listen again: its port
+// is below the range from which Linux takes the ports of outgoing connections, and those that it chooses.
+func FreeAddr(t T) string {
+	t.Helper()
+	ports, err := freePorts(1)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return local(ports[0])
+}
+
 // freePorts returns n ports without a listener. They are below the range from which Linux takes the ports of outgoing
 // connections, so that a server finds its ports free when it restarts.
 func freePorts(n int) ([]int, error) {

@@ -75,7 +75,7 @@ func TestObserverIsToldNowAndAfterEveryChange(t *testing.T) {
 				resign(t, b)
 				tells(t, told, "nobody")
 				resign(t, win(t, w.candidate("c", cfg)))
-				time.Sleep(time.Hour) // the path goes, where it is a container
+				time.Sleep(10 * time.Minute) // the path goes, where it is a container
 				for len(told) > 0 {
 					<-told // c may have been too quick to be seen
 				}

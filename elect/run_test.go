@@ -47,7 +47,7 @@ func TestRunResignsOnlyAfterTheFunctionHasReturned(t *testing.T) {
 		synctest.Wait()
 		next := campaign(t.Context(), w.candidate("b", elect.Config{}))
 		cancel(why)
-		time.Sleep(time.Hour)
+		time.Sleep(10 * time.Minute)
 		waits(t, next)
 		close(finish)
 		if err := <-ended; !errors.Is(err, why) {

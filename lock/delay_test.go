@@ -13,7 +13,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-const delay = 5 * time.Minute // longer than anything else in these tests takes
+const delay = 2 * time.Minute // longer than anything else in these tests takes
 
 func (w *world) delayed() *lock.Mutex {
 	w.t.Helper()

@@ -55,7 +55,7 @@ func (c *crowd) away() {
 // a network that takes a millisecond each way.
 func TestManyConsumersDoNotStandInEachOthersWay(t *testing.T) {
 	t.Parallel()
-	for _, consumers := range soak.Pick([]int{1, 32, 64}, []int{1, 32, 64, 128, 256}) {
+	for _, consumers := range soak.Pick([]int{1, 64}, []int{1, 32, 64, 128, 256}) {
 		t.Run(strconv.Itoa(consumers), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				const each = 50

@@ -69,7 +69,7 @@ func TestDeadLettersOfOthersAreBoundedToo(t *testing.T) {
 		plain := w.queue(queue.Config{})
 		putAll(t, plain, 0, 500)
 		kill(t, plain, 500)
-		pass(time.Hour)
+		pass(10 * time.Minute)
 		wantLen(t, plain, queue.Counts{Dead: 500})
 		bounded := w.queue(queue.Config{MaxDead: 30})
 		wantEmpty(t, bounded)
@@ -143,7 +143,7 @@ func TestConsumersThatKeepTheBoundTogetherKeepAsMany(t *testing.T) {
 				}
 			})
 		}
-		pass(time.Hour)
+		pass(10 * time.Minute)
 		wantLen(t, last, queue.Counts{Dead: keep})
 		stop()
 		wg.Wait()

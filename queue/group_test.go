@@ -292,9 +292,9 @@ func TestFaultsKeepGroupsInOrder(t *testing.T) {
 						}
 					})
 				}
-				pass(30 * time.Minute)
+				pass(15 * time.Minute)
 				w.Control(nil)
-				pass(10 * time.Minute)
+				pass(5 * time.Minute)
 				stop()
 				wg.Wait()
 				y.check(t, groups, n)

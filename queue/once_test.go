@@ -71,7 +71,7 @@ func TestKeyThatComesInWhileItsPutWaitsForRoomEndsTheWait(t *testing.T) {
 func TestKeyThatIsForgottenNeedsRoom(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		putOnce(t, w.queue(queue.Config{KeepKeys: time.Minute}), "k")
-		pass(time.Hour)
+		pass(10 * time.Minute)
 		q := w.queue(queue.Config{MaxItems: 1, KeepKeys: time.Minute})
 		if _, _, err := q.PutOnce(t.Context(), "k", queue.Message{}); !errors.Is(err, queue.ErrFull) {
 			t.Errorf("got %v, want ErrFull", err)
@@ -139,9 +139,9 @@ func TestSlowSweepLeavesAKeyThatWasPutAnew(t *testing.T) {
 	for name, swept := range map[string]bool{"in place": false, "swept before": true} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				cfg := queue.Config{KeepKeys: time.Hour}
+				cfg := queue.Config{KeepKeys: time.Minute}
 				putOnce(t, w.queue(cfg), "k")
-				pass(2 * time.Hour)
+				pass(2 * time.Minute)
 				keys := partOf("k", 2)
 				slow := true
 				w.Control(func(r zktest.Request) zktest.Fault {

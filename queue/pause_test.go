@@ -53,7 +53,7 @@ func TestPausedQueueDeliversNothingAndItemsInHandFinish(t *testing.T) {
 			go takeInto(t, worker, got)
 		}
 		go takeInto(t, other, got)
-		pass(time.Hour)
+		pass(10 * time.Minute)
 		select {
 		case item := <-got:
 			t.Fatalf("%s was delivered", item.Body())

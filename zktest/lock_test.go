@@ -166,7 +166,7 @@ func contend(
 		}
 		wg.Go(func() {
 			// The sessions' timeout is 20 s.
-			for _, stay := range []time.Duration{time.Minute, time.Second, time.Minute} {
+			for _, stay := range []time.Duration{30 * time.Second, time.Second, 30 * time.Second} {
 				useOnce(ctx, t, &shared, m, stay)
 			}
 		})

@@ -198,7 +198,7 @@ func TestWhatLastsSurvivesInAContainerOfAnotherRecipe(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					time.Sleep(time.Hour) // the server looks for containers every minute
+					time.Sleep(3 * time.Minute) // the server looks for containers every minute
 					if p.lock == "/lock" {
 						if _, there, err := client.Exists(ctx, lockPath); there || err != nil {
 							t.Errorf("got exists %t, %v, want that the lock's directory is gone", there, err)

@@ -19,7 +19,7 @@ func TestRequestsOfAClientThatDoesNotReadWait(t *testing.T) {
 			if _, err := c.create("/big", big, 0); err != nil {
 				t.Fatal(err)
 			}
-			const n = 60
+			const n = 30
 			var b []byte
 			for i := range int32(n) {
 				b = wire.AppendRequest(b, i, wire.OpGetData, &wire.PathWatchRequest{Path: "/big"})

@@ -23,7 +23,7 @@ const patience = 6 * time.Minute
 // pairs loses our side, the other one theirs.
 func TestPairsExcludeEachOther(t *testing.T) {
 	t.Parallel()
-	goal, victims := 40, 1
+	goal, victims := 20, 1
 	if text := os.Getenv("TURNSTILE_HANDOVERS"); text != "" {
 		var err error
 		if goal, err = strconv.Atoi(text); err != nil {

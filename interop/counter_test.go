@@ -191,7 +191,7 @@ func TestSequencesAndCachedAtomicLongsGiveOutDifferentIds(t *testing.T) {
 	needCounters(t)
 	onEach(t, options{}, func(t *testing.T, h *host) {
 		t.Helper()
-		const path, n = "/ids", 200
+		const path, n = "/issued", 200
 		s, err := counter.NewSequence(classicClient(t, h, queueSession), path, counter.SequenceConfig{Block: 10})
 		if err != nil {
 			t.Fatal(err)

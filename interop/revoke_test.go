@@ -18,7 +18,7 @@ func TestRevocationIsHeardByCuratorAndByUs(t *testing.T) {
 	needJava(t)
 	onEach(t, options{}, func(t *testing.T, h *host) {
 		t.Helper()
-		const path, theirs, ours = "/revocable", "/theirs", "/ours"
+		const path, theirs, ours = "/revocable", "/revocable-theirs", "/revocable-ours"
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		done := make(chan error, 1)
 		args := ownArgs(t, "Revocation", h.addr, path, theirs, ours)

@@ -43,7 +43,7 @@ func TestLargeItemsGoThroughEveryState(t *testing.T) {
 		q := w.queue(queue.Config{MaxAttempts: 2, Backoff: queue.Backoff{First: time.Second, Max: time.Second}})
 		large := bytes.Repeat([]byte{'x'}, 1_030_000)
 		var list []queue.Message
-		for i := range soak.Pick(2, 12) {
+		for i := range soak.Pick(4, 12) {
 			list = append(list, queue.Message{Body: large})
 			if i%3 == 0 {
 				list = append(list, queue.Message{Body: []byte("small")})

@@ -91,7 +91,7 @@ func TestMovesThatBreakTheConnectionHoldNothingUp(t *testing.T) {
 // many they are.
 func TestDelayedItemsArriveInTheOrderOfTheirTimes(t *testing.T) {
 	t.Parallel()
-	for name, n := range map[string]int{"few": 300, "many": soak.Pick(1100, 5000)} {
+	for name, n := range map[string]int{"few": 300, "many": soak.Pick(2000, 5000)} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				producer, consumer := w.queue(queue.Config{}), w.queue(queue.Config{})

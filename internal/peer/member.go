@@ -228,8 +228,8 @@ const lowestPort, highestPort = 10000, 32000
 // local returns the loopback address with a port.
 func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// FreeAddr returns a loopback address without a listener, at which a server may listen, end and listen again: its port
-// is below the range from which Linux takes the ports of outgoing connections, and those that it chooses.
+// FreeAddr returns a loopback address without a listener, at which a server may listen, end and listen again. See
+// freePorts.
 func FreeAddr(t T) string {
 	t.Helper()
 	ports, err := freePorts(1)

@@ -133,8 +133,11 @@ func TestObserverWhoseReaderHasGoneEndsInSilence(t *testing.T) {
 	r := start(t, "elect", "--observe", "--connect", srv.Addr(), "/e")
 	r.wantLine("/e: nobody leads")
 	r.out.Close()
-	start(t, "elect", "--connect", srv.Addr(), "/e", "--", "true").wantCode(0)
+	leader := start(t, "elect", "--connect", srv.Addr(), "/e", "--", "puppet") // one that ended at once might go unseen
+	leader.ready()
 	r.wantCode(128 + 13)
+	leader.signal(syscall.SIGTERM)
+	leader.wantCode(3)
 	if got := r.stderr.String(); got != "" {
 		t.Errorf("standard error %q, want none", got)
 	}

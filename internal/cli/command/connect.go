@@ -290,7 +290,7 @@ func (c *Connection) useOwnServer(ctx context.Context, app *App, cfg *zk.Config)
 		}
 		return &Error{Code: ExitNoServer, Err: err}
 	}
-	cfg.Servers, cfg.Dial, cfg.TLS = own.Addresses()[0], own.Dial, nil
+	cfg.Servers, cfg.Dial, cfg.TLS = own.Address(), own.Dial, nil
 	cfg.NoCertificates = true // one server is its own quorum: any answer of it will do
 	return nil
 }
@@ -301,6 +301,6 @@ func (c *Connection) OwnServerRuns(ctx context.Context, app *App) bool {
 	if err != nil {
 		return false
 	}
-	_, runs := own.Running(ctx)
-	return runs
+	_, runs, err := own.Running(ctx)
+	return runs && err == nil
 }

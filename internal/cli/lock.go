@@ -93,6 +93,7 @@ Exit codes: the command's, or 128+N if signal N ended it or the wait; 1 (or -E) 
 	flags.Var(&l.delay, "delay", "cool-down before the next holder with a --delay may start if this one crashes")
 	flags.Var(&l.layout, "layout", "whose programs to share the line with")
 	flags.StringVar(&l.label, "label", "", "`text` shown to others (default: the command's name)")
+	command.MayBeEmpty(flags, "label")
 	flags.BoolVar(&l.json, "json", false,
 		"without a command, print one JSON object when the lock is held (docs/cli-json.md)")
 	l.run.Flags(cmd, supervise.Term, supervise.Kill, supervise.Ignore)

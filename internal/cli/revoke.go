@@ -103,6 +103,7 @@ it or may hold it, or something other than a lock is at PATH; 64 usage; 69 no se
 	r.within = command.Duration(10 * time.Second)
 	flags := cmd.Flags()
 	flags.StringVar(&r.reason, "reason", "", "`text` that says why, for the holder and the record")
+	command.MayBeEmpty(flags, "reason") // parse says more
 	flags.Var(&r.within, "within", "how long holders have to release the lock")
 	flags.BoolVar(&r.force, "force", false, "after that, delete the nodes of holders that have not")
 	flags.StringVar(&r.node, "node", "", "ask only the holder with this `node`")

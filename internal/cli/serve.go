@@ -29,6 +29,9 @@ type servingJSON struct {
 	Data      string   `json:"data,omitempty"` // not in memory
 }
 
+// detachedFlag is the flag of a user's own server.
+const detachedFlag = "detached"
+
 // serving is "turnstile serve".
 type serving struct {
 	app       *command.App
@@ -85,9 +88,10 @@ When it is ready it prints one line with its addresses. Warnings go to standard 
 	s.allow.flags(flags)
 	flags.BoolVarP(&s.app.Verbose, "verbose", "v", false, "log what happens, on standard error")
 	flags.BoolVar(&s.json, "json", false, "print one JSON object when ready (docs/cli-json.md)")
-	flags.BoolVar(&s.detached, "detached", false, "run as a user's own server, started by another command")
-	flags.Lookup("detached").Hidden = true
+	flags.BoolVar(&s.detached, detachedFlag, false, "run as a user's own server, started by another command")
+	flags.Lookup(detachedFlag).Hidden = true
 	cmd.MarkFlagsMutuallyExclusive("data", "in-memory")
+	command.Rivals(cmd, "data", "in-memory")
 	return cmd
 }
 
@@ -110,12 +114,13 @@ func (s *serving) settings(cmd *cobra.Command) (server.Config, error) {
 		}
 	}
 	cfg.Logger = logger
-	if s.app.Env.Given(cmd.Flags(), "idle-exit") {
+	given := func(flag string) bool { return command.Given(cmd.Flags().Lookup(flag)) }
+	if given("idle-exit") {
 		cfg.IdleExit = time.Duration(s.idleExit)
 	}
-	err := errors.Join(s.place(&cfg, cmd), s.secure(&cfg))
+	err := errors.Join(s.place(&cfg), s.secure(&cfg))
 	if err == nil {
-		err = s.allow.apply(&cfg, func(flag string) bool { return s.app.Env.Given(cmd.Flags(), flag) })
+		err = s.allow.apply(&cfg, given)
 	}
 	if err != nil {
 		return cfg, command.Usage(cmd, err)
@@ -141,9 +146,9 @@ func readConfig(path string, logger *slog.Logger) (server.Config, error) {
 }
 
 // place sets where the server keeps its data.
-func (s *serving) place(cfg *server.Config, cmd *cobra.Command) error {
-	switch flags := cmd.Flags(); {
-	case flags.Changed("in-memory") && s.inMemory, s.inMemory && !flags.Changed("data"):
+func (s *serving) place(cfg *server.Config) error {
+	switch {
+	case s.inMemory:
 		cfg.InMemory, cfg.Data = true, ""
 	case s.data != "":
 		cfg.InMemory, cfg.Data = false, s.data

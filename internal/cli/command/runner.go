@@ -64,6 +64,7 @@ func (r *Runner) Flags(cmd *cobra.Command, onLost ...supervise.OnLost) {
 	r.Connection.Flags(flags)
 	r.Connection.ACLFlags(flags)
 	cmd.MarkFlagsMutuallyExclusive("quiet", "verbose")
+	Rivals(cmd, "quiet", "verbose")
 }
 
 // Parse checks the command line. check checks what is the command's own, once paths and command are known.
@@ -78,8 +79,8 @@ func (r *Runner) Parse(cmd *cobra.Command, args []string, check func(*cobra.Comm
 	if err := check(cmd); err != nil {
 		return err
 	}
-	r.graceGiven = r.App.Env.Given(cmd.Flags(), "grace")
-	return r.Wait.parse(cmd, r.App.Env)
+	r.graceGiven = Given(cmd.Flags().Lookup("grace"))
+	return r.Wait.parse(cmd)
 }
 
 // splitArgs takes the command from the arguments, and returns those before it.

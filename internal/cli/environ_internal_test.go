@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,7 +20,7 @@ func TestVariablesAreCheckedAsTheirFlagsAre(t *testing.T) {
 		byFlag, byVariable := newRoot(nobody()), newRoot(nobody())
 		visit(byFlag, byVariable, func(one, other *cobra.Command) {
 			one.Flags().VisitAll(func(f *pflag.Flag) {
-				if !f.Hidden && f.Name != "help" && f.Name != "version" && f.Name != "session" {
+				if !f.Hidden && !slices.Contains([]string{"help", "version", "session", "pid"}, f.Name) {
 					checked++
 					checkAlike(t, one, other, f.Name, value)
 				}

@@ -45,7 +45,7 @@ func MainWith(settings string) {
 func run(
 	ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer, settings string,
 ) *command.Error {
-	app := &command.App{Env: command.NewEnviron(env), Stdin: stdin, Stdout: stdout, Stderr: stderr}
+	app := &command.App{Args: args, Env: command.NewEnviron(env), Stdin: stdin, Stdout: stdout, Stderr: stderr}
 	root := newRoot(app) //nolint:contextcheck // cobra hands the context to the command that runs
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if detached := cmd.Flags().Lookup(detachedFlag); detached != nil && detached.Changed {
@@ -90,7 +90,7 @@ name no server fail instead of using this user's own server.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return command.Usage(cmd, flagError(cmd, err))
 	})
-	root.AddCommand(newLock(app), newElect(app), newWho(app), newRevoke(app), queuecmd.New(app))
+	root.AddCommand(newLock(app), newUnlock(app), newElect(app), newWho(app), newRevoke(app), queuecmd.New(app))
 	const recipes, nodes = "recipes", "nodes"
 	root.AddGroup(
 		&cobra.Group{ID: recipes, Title: "Commands for other recipes:"},

@@ -81,7 +81,7 @@ func Find(env map[string]string) (*Server, error) {
 			s.env = append(s.env, name+"="+value)
 		}
 	}
-	s.socket = socketOf(dir)
+	s.socket = SocketIn(dir, socketName)
 	return s, nil
 }
 
@@ -106,18 +106,22 @@ func StateDir(env map[string]string) (string, error) {
 	return filepath.Join(home, ".local", "state", "turnstile"), nil
 }
 
-// socketOf returns the path of the socket for a state directory, by whatever name that is given. A directory whose own
-// path is too long for a socket has it elsewhere.
-func socketOf(dir string) string {
+// SocketIn returns the path of a socket in a directory, by whatever name that is given. A socket whose path would be
+// too long is in a directory under /tmp. PrivateDir makes either directory.
+func SocketIn(dir, name string) string {
 	dir = resolved(dir)
-	if socket := filepath.Join(dir, socketName); len(socket) <= maxSocketPath {
+	socket := filepath.Join(dir, name)
+	if len(socket) <= maxSocketPath {
 		return socket
+	}
+	if name == socketName {
+		socket = dir
 	}
 	tmp := "/tmp" // not TMPDIR: every process that uses the state directory must find the same socket
 	if runtime.GOOS == "windows" {
 		tmp = os.TempDir()
 	}
-	sum := sha256.Sum256([]byte(dir))
+	sum := sha256.Sum256([]byte(socket))
 	return filepath.Join(tmp, fmt.Sprintf("turnstile-%d", os.Getuid()), hex.EncodeToString(sum[:8])+".sock")
 }
 
@@ -209,7 +213,7 @@ func (s *Server) spawn(ctx context.Context) error {
 	args := []string{
 		"turnstile", "serve", "--detached", "--data", s.Data(), "--idle-exit", s.idle, "--listen", s.Address(),
 	}
-	if err := privateDir(filepath.Dir(s.socket)); err != nil {
+	if err := PrivateDir(filepath.Dir(s.socket)); err != nil {
 		return fmt.Errorf("cannot keep the socket of this user's own server: %w", err)
 	}
 	log, begin, err := s.openLog()
@@ -337,8 +341,8 @@ func poll(ctx context.Context, f func() (bool, error)) error {
 	}
 }
 
-// privateDir makes a directory that only this user can enter. It returns an error if another user has made it.
-func privateDir(dir string) error {
+// PrivateDir makes a directory that only this user can enter. It returns an error if another user has made it.
+func PrivateDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}

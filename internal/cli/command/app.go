@@ -15,6 +15,7 @@ import (
 
 // App is what every command needs of this process, and how much it is to say.
 type App struct {
+	Args   []string // of this process, without its name
 	Env    Environ
 	Stdin  io.Reader
 	Stdout io.Writer

@@ -39,19 +39,22 @@ func variable(flag string) string {
 
 // flag returns the value of a flag's environment variable, if the variable is set and says something about the flag.
 //
-// Two variables are those that turnstile sets for the commands that it runs: TURNSTILE_SESSION is about the hold that
-// we run under, and so is TURNSTILE_ID if TURNSTILE_PATH is set, too, which every such command has.
+// TURNSTILE_ID is about the hold that we run under if TURNSTILE_PATH is set, too, which every command has that
+// turnstile runs.
 func (e Environ) flag(f *pflag.Flag) (value string, ok bool) {
 	_, inner := e.Vars["TURNSTILE_PATH"]
-	if f.Name == "session" || f.Name == "id" && inner || !settable(f) {
+	if f.Name == "id" && inner || !settable(f) {
 		return "", false
 	}
 	value, ok = e.Vars[variable(f.Name)]
 	return value, ok
 }
 
-// settable reports whether a flag has an environment variable.
-func settable(f *pflag.Flag) bool { return !f.Hidden && f.Name != "help" && f.Name != "version" }
+// settable reports whether a flag has an environment variable. TURNSTILE_SESSION is one that turnstile sets for
+// commands that it runs, and a process id is nothing to be inherited.
+func settable(f *pflag.Flag) bool {
+	return !f.Hidden && !slices.Contains([]string{"help", "version", "session", "pid"}, f.Name)
+}
 
 // Annotations of flags.
 const (

@@ -108,7 +108,7 @@ func variables(root *cobra.Command) map[string]bool {
 	var add func(cmd *cobra.Command)
 	add = func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if settable(f) && f.Name != "session" { // whose variable turnstile sets for commands
+			if settable(f) {
 				known[variable(f.Name)] = true
 			}
 		})

@@ -6,12 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -241,12 +243,19 @@ func (s *serving) run(ctx context.Context, cfg server.Config) error {
 	ctx, stop := supervise.Until(ctx)
 	defer stop()
 	if !cfg.InMemory {
-		if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
+		err := os.MkdirAll(cfg.Data, 0o700)
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrExist) {
 			return &command.Error{Code: command.ExitNoServer, Err: err, Hint: "name a directory of yours with --data"}
 		}
 	}
-	srv, err := server.Start(context.WithoutCancel(ctx), cfg)
-	if err != nil {
+	srv, err := server.Start(ctx, cfg)
+	switch _, disk := errors.AsType[*server.DiskError](err); {
+	case err != nil && errors.Is(err, context.Cause(ctx)): // as if it had come a moment later
+		cfg.Logger.Info("ending", "why", err.Error())
+		return nil
+	case disk:
+		return &command.Error{Code: command.ExitSoftware, Err: err}
+	case err != nil:
 		return &command.Error{Code: command.ExitNoServer, Err: err}
 	}
 	if err := s.announce(srv.Addrs(), cfg.Data); err != nil {

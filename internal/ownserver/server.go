@@ -306,6 +306,14 @@ func (s *Server) explain(err error, begin int64) error {
 			last = strings.TrimPrefix(string(text[bytes.LastIndexByte(text, '\n')+1:]), "turnstile: ")
 		}
 	}
+	if last == "" { // the disk may be full
+		if f, ferr := os.OpenFile(s.Log(), os.O_APPEND|os.O_WRONLY, 0); ferr == nil {
+			defer f.Close()
+			if _, werr := f.WriteString("\n"); werr != nil {
+				last = werr.Error()
+			}
+		}
+	}
 	if last != "" {
 		last = ": " + last
 	}

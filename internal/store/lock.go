@@ -95,11 +95,8 @@ func holder(lock string, err error) (pid int, held bool) {
 		return os.Getpid(), true // this process has it; asking the system would open the file and give up its lock
 	}
 	pid, held, herr := lockfile.Holder(lock)
-	switch {
-	case herr == nil && held:
+	if herr == nil && held {
 		return max(0, pid), true
-	case errors.Is(err, syscall.EAGAIN), herr == nil && errors.Is(err, syscall.EACCES):
-		return 0, true // just ended
 	}
-	return 0, false
+	return 0, errors.Is(err, syscall.EAGAIN) // it has just ended
 }

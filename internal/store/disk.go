@@ -18,8 +18,8 @@ const logSize = tableSize + tableSize/8
 // It makes a manifest's name durable before the marker that points to it. Pebble syncs the directory only after both,
 // so a crash could keep the marker alone and leave a database that does not open.
 //
-// It makes a marker's name durable when the marker is closed. Pebble does that afterwards, and panics if it fails, often
-// in a goroutine of its own: that would end the process without a word about the disk.
+// It makes a marker's name durable when the marker is closed. Pebble does that afterwards, and panics if it fails,
+// often in a goroutine of its own: that would end the process without a word about the disk.
 //
 // It gives a log its full size from the start. A sync of a file that has grown also writes the new size, which takes
 // half as long again as the data. The zeros after the last record end the log when Pebble reads it.

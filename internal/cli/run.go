@@ -38,6 +38,9 @@ func Main() { MainWith(settings) }
 // MainWith is Main with another file for the settings of the machine, for tests. A variable for it would make commands
 // of one machine use different settings.
 func MainWith(settings string) {
+	if os.Getpid() == 1 {
+		runAsInit()
+	}
 	run(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr, settings).Exit()
 }
 

@@ -85,8 +85,17 @@ func Find(env map[string]string) (*Server, error) {
 	return s, nil
 }
 
-// StateDir returns this program's directory by the XDG base directory specification. It need not exist.
+// StateDir returns this program's directory by the XDG base directory specification. It need not exist. It returns an
+// error if there is no place for one, or only one of another user's that root would make its own.
 func StateDir(env map[string]string) (string, error) {
+	dir, err := stateDir(env)
+	if err == nil {
+		err = checkHome(dir, os.Geteuid())
+	}
+	return dir, err
+}
+
+func stateDir(env map[string]string) (string, error) {
 	if dir := env["XDG_STATE_HOME"]; filepath.IsAbs(dir) { // the specification says to ignore relative ones
 		return filepath.Join(dir, "turnstile"), nil
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/cli/queuecmd"
 	"github.com/seed-a3166700/turnstile/internal/cli/recipecmd"
 	"github.com/seed-a3166700/turnstile/internal/cli/treecmd"
+	"github.com/seed-a3166700/turnstile/internal/supervise"
 )
 
 // Run runs the command that args name, without the program's name, and returns its exit code: see the constants of
@@ -38,6 +39,7 @@ func Main() { MainWith(settings) }
 // MainWith is Main with another file for the settings of the machine, for tests. A variable for it would make commands
 // of one machine use different settings.
 func MainWith(settings string) {
+	supervise.DieOfQuit()
 	if os.Getpid() == 1 {
 		runAsInit()
 	}
@@ -61,10 +63,28 @@ func run(
 	}
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	out := &output{Writer: stdout}
+	root.SetOut(out) // of cobra: help, versions and completions
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
+	if out.err != nil {
+		err = app.OutputError(out.err)
+	}
 	return exit(app, cmd, err)
+}
+
+// output is a writer that remembers its first error: cobra looks at none.
+type output struct {
+	io.Writer
+	err error
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.Writer.Write(b)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
 }
 
 func newRoot(app *command.App) *cobra.Command {

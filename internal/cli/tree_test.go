@@ -130,6 +130,28 @@ func TestImportThatCannotContinueNumbersDeletesWhatItHasCreated(t *testing.T) {
 	}
 }
 
+func TestRemovalThatIsInterruptedSaysHowFarItCame(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	importing(t, srv, exportOf(600, "cdrwa")).wantCode(0)
+	arrived := make(chan struct{})
+	ctx, release := context.WithCancel(t.Context())
+	defer release()
+	srv.Control(func(r zktest.Request) zktest.Fault {
+		if r.Op == zktest.OpDelete && r.Nth == 400 {
+			close(arrived)
+			return zktest.Until(ctx)
+		}
+		return zktest.Pass
+	})
+	r := start(t, "rm", "-r", "--connect", srv.Addr(), "/to")
+	<-arrived
+	r.signal(syscall.SIGINT)
+	r.wantCode(128 + 2)
+	r.wantStderr("turnstile: deleted at least ") // how many of a batch are known is chance
+	r.wantStderr(" nodes, and not all\n")
+}
+
 func TestImportWhoseRequestIsLostSendsItAgain(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)

@@ -77,7 +77,8 @@ func checkHome(dir string, uid int) error {
 		}
 		if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Uid != 0 {
 			return fmt.Errorf("%s belongs to another user, and root's own server would leave its directories there: "+
-				"set HOME or XDG_STATE_HOME to a directory of root, as sudo -H does, or name a server with --connect", at)
+				"set HOME or XDG_STATE_HOME to a directory of root, as sudo -H does, or name a server with --connect",
+				at)
 		}
 		return nil
 	}

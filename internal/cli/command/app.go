@@ -6,10 +6,12 @@ package command
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"syscall"
 	"time"
 )
 
@@ -20,6 +22,8 @@ type App struct {
 	Stdin  io.Reader
 	Stdout io.Writer
 	Stderr io.Writer
+
+	Did bool // the command has changed what it was to change; what is left is to say so
 
 	Quiet   bool // say only errors
 	Verbose bool // say what happens
@@ -61,8 +65,25 @@ const sayWaitingAfter = 200 * time.Millisecond
 // Printf writes to standard output.
 func (a *App) Printf(format string, args ...any) error {
 	_, err := fmt.Fprintf(a.Stdout, format, args...)
-	return OutputError(err)
+	return a.OutputError(err)
 }
+
+// OutputError is the error of output that cannot be written. If its reader has gone, as with "| head -1", there is
+// nothing to say. Otherwise it says whether the command has done its work: who repeats it would do it twice.
+func (a *App) OutputError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.EPIPE):
+		return &Error{Code: ExitSignal + int(syscall.SIGPIPE)}
+	case a.Did:
+		return &Error{Code: ExitOutput, Err: fmt.Errorf("it was done, but the output cannot be written: %w", err)}
+	}
+	return &Error{Code: ExitOutput, Err: fmt.Errorf("the output cannot be written: %w", err)}
+}
+
+// OutputError is App.OutputError of a command that changes nothing.
+func OutputError(err error) error { return new(App).OutputError(err) }
 
 // JSON prints v as one line of JSON, as docs/cli-json.md promises.
 func (a *App) JSON(v any) error {

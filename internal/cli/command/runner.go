@@ -42,6 +42,7 @@ type Runner struct {
 	Argv  []string // the command; empty if there is none
 	Env   []string // more of its environment
 
+	lostAt     time.Time // when it was noticed that the hold was lost
 	shell      string
 	onLost     Choice
 	grace      Duration

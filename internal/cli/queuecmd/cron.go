@@ -129,6 +129,7 @@ func (c *crontab) run(ctx context.Context, s queue.Schedule, m queue.Message) er
 			Message: func(time.Time) queue.Message { return m },
 			Put: func(due time.Time, id string) {
 				out := cronJSON{c.Path, c.name, command.Timestamp(due), id}
+				c.App.Did = true
 				if err := c.App.Report(c.AsJSON, out, "%s %s\n", due.Local().Format(time.DateTime), id); err != nil {
 					fail(err)
 				}

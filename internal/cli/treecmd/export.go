@@ -27,7 +27,8 @@ func newExport(app *command.App) *cobra.Command {
 turnstile import. Servers do not tell which nodes are containers or have a TTL, so those are written like
 others. Sequence numbers continue in the copy. Ephemeral nodes are left out, and what is in them is lost with
 their sessions anyway. The nodes are not read all at once: if one changed meanwhile, the command says so and
-the last line has it; run it again, or stop what writes. The connection needs the right to read every node.` + fmt.Sprintf(exitCodes, "no such node"),
+the last line has it; run it again, or stop what writes. The connection needs the right to read every
+node.` + fmt.Sprintf(exitCodes, "no such node"),
 		Example: `  turnstile export /app > app.jsonl
   turnstile export --connect old:2181 /app | turnstile import --connect new:2181 /app`,
 	}, "/app", "nothing else: the output is JSON", func(ctx context.Context, client *zk.Client) error {

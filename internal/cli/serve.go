@@ -157,7 +157,7 @@ func (s *serving) place(cfg *server.Config) error {
 	case cfg.Data == "" && !cfg.InMemory:
 		dir, err := ownserver.StateDir(s.app.Env.Vars)
 		if err != nil {
-			return errors.New("no directory for the data: name one with --data, or use --in-memory")
+			return fmt.Errorf("no directory for the data: name one with --data, or use --in-memory: %w", err)
 		}
 		cfg.Data = filepath.Join(dir, "serve")
 	}

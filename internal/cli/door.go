@@ -51,7 +51,7 @@ func doorOf(env map[string]string, pid int, paths []string) (string, error) {
 }
 
 // openDoor makes the socket. It returns an error if another holder has it.
-func openDoor(env map[string]string, pid int, paths []string) (*door, error) {
+func openDoor(ctx context.Context, env map[string]string, pid int, paths []string) (*door, error) {
 	socket, err := doorOf(env, pid, paths)
 	if err != nil {
 		return nil, err
@@ -62,10 +62,10 @@ func openDoor(env map[string]string, pid int, paths []string) (*door, error) {
 			Hint: "set XDG_STATE_HOME to a directory of yours",
 		}
 	}
-	sweepDoors(filepath.Dir(socket))
-	listener, err := new(net.ListenConfig).Listen(context.Background(), "unix", socket)
+	sweepDoors(ctx, filepath.Dir(socket))
+	listener, err := new(net.ListenConfig).Listen(ctx, "unix", socket)
 	if err != nil {
-		if conn, derr := dialDoor(socket); derr == nil {
+		if conn, derr := dialDoor(ctx, socket); derr == nil {
 			_ = conn.Close()
 			err = errors.New("it is held for that process already, or waited for")
 		}
@@ -78,19 +78,19 @@ func openDoor(env map[string]string, pid int, paths []string) (*door, error) {
 	return d, nil
 }
 
-func dialDoor(socket string) (net.Conn, error) {
+func dialDoor(ctx context.Context, socket string) (net.Conn, error) {
 	dialer := net.Dialer{Timeout: time.Second}
-	return dialer.DialContext(context.Background(), "unix", socket)
+	return dialer.DialContext(ctx, "unix", socket)
 }
 
 // sweepDoors removes the sockets of holders that were killed.
-func sweepDoors(dir string) {
+func sweepDoors(ctx context.Context, dir string) {
 	names, err := filepath.Glob(filepath.Join(dir, "*-*.sock"))
 	if err != nil {
 		return
 	}
 	for _, name := range names {
-		conn, err := dialDoor(name)
+		conn, err := dialDoor(ctx, name)
 		if err == nil {
 			_ = conn.Close()
 		} else if refused(err) {
@@ -138,7 +138,7 @@ func askToUnlock(ctx context.Context, env map[string]string, pid int, paths []st
 	if err != nil {
 		return false, err
 	}
-	conn, err := dialDoor(socket)
+	conn, err := dialDoor(ctx, socket)
 	if errors.Is(err, os.ErrNotExist) || refused(err) {
 		return false, nil
 	}

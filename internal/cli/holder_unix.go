@@ -122,7 +122,7 @@ func (l *locker) holdForProcess(ctx context.Context) error {
 	if err != nil {
 		return l.noProcess(err)
 	}
-	door, err := openDoor(l.app.Env.Vars, l.forPID, l.run.Paths)
+	door, err := openDoor(ctx, l.app.Env.Vars, l.forPID, l.run.Paths)
 	if err != nil {
 		return err
 	}

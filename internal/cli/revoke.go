@@ -123,8 +123,7 @@ func (r *revoker) parse(cmd *cobra.Command, path string) error {
 	if err := command.CheckPath(path); err != nil {
 		return command.Usage(cmd, err)
 	}
-	switch {
-	case !r.records && r.force && !command.Given(cmd.Flags().Lookup("reason")):
+	if !r.records && r.force && !command.Given(cmd.Flags().Lookup("reason")) {
 		r.reason = "forced, and no reason given"
 	}
 	switch {

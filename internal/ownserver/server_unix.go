@@ -69,11 +69,11 @@ func checkHome(dir string, uid int) error {
 	}
 	for at := dir; ; at = filepath.Dir(at) {
 		info, err := os.Stat(at)
-		if errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {
+		if err != nil && at != filepath.Dir(at) {
 			continue
 		}
 		if err != nil {
-			return nil // it shows when the directory is used
+			return err
 		}
 		if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Uid != 0 {
 			return fmt.Errorf("%s belongs to another user, and root's own server would leave its directories there: "+
@@ -121,7 +121,7 @@ func descriptors(list string) (fds []int, err error) {
 		if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 			return nil, err
 		}
-		for fd := range int(min(uint64(limit.Cur), maxDescriptors)) {
+		for fd := range int(min(limit.Cur, maxDescriptors)) {
 			fds = append(fds, fd)
 		}
 		return fds, nil

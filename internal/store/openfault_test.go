@@ -36,7 +36,10 @@ func (f *faultsFrom) MaybeError(op errorfs.Op) error {
 func TestOpenOnAFailingDiskReturnsWhy(t *testing.T) {
 	t.Parallel()
 	writes := func(op errorfs.Op) bool { return op.Kind.ReadOrWrite() == errorfs.OpIsWrite }
-	for name, fault := range map[string]faultsFrom{
+	for name, fault := range map[string]struct {
+		match func(errorfs.Op) bool
+		err   error
+	}{
 		"disk full": {match: writes, err: syscall.ENOSPC},
 		"no permission for tables": {
 			match: func(op errorfs.Op) bool { return writes(op) && strings.HasSuffix(op.Path, ".sst") },

@@ -120,18 +120,22 @@ func Open(cfg Config) (_ *Store, err error) {
 // and so does the lock of the directory.
 func (s *Store) open(fs vfs.FS, cfg Config) error {
 	s.opening.Store(true)
-	done := make(chan error, 1)
-	go func() { done <- s.openDB(fs, cfg); close(done) }()
-	var err error
+	done := make(chan struct{})
+	var opened, err error
+	go func() {
+		defer close(done)
+		opened = s.openDB(fs, cfg)
+	}()
 	select {
-	case err = <-done:
+	case <-done:
 		s.opening.Store(false)
+		err = opened
 	case <-s.failed:
 	}
 	switch first := s.Err(); {
 	case first != nil:
 		go func() {
-			<-done         // at once if err is from there
+			<-done
 			_ = s.giveUp() // the failure has been told
 		}()
 		return first

@@ -54,8 +54,10 @@ func awaitEnd(proc *os.Process) {
 	if err == nil {
 		return
 	}
+	tick := time.NewTicker(otherPoll)
+	defer tick.Stop()
 	for proc.Signal(syscall.Signal(0)) == nil {
-		time.Sleep(otherPoll)
+		<-tick.C
 	}
 }
 

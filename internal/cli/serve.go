@@ -196,34 +196,11 @@ func (s *serving) secure(cfg *server.Config) error {
 		cfg.Listen = plain
 	}
 	if s.saslUsers != "" {
-		if cfg.SASLUsers, err = readUsers(s.saslUsers); err != nil {
+		if cfg.SASLUsers, err = server.ReadSASLUsers(s.saslUsers); err != nil {
 			return fmt.Errorf("--sasl-users: %w", err)
 		}
 	}
 	return nil
-}
-
-// readUsers reads a file of users and passwords.
-func readUsers(path string) (map[string]string, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	users := make(map[string]string)
-	n := 0
-	for line := range strings.Lines(string(text)) {
-		n++
-		line = strings.TrimRight(line, "\r\n")
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		user, password, ok := strings.Cut(line, ":")
-		if !ok || user == "" || password == "" {
-			return nil, fmt.Errorf("%s, line %d: want user:password", path, n)
-		}
-		users[user] = password
-	}
-	return users, nil
 }
 
 // run serves until a signal comes, or until the server ends by itself.

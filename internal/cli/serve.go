@@ -54,9 +54,9 @@ func newServe(app *command.App) *cobra.Command {
 acknowledged survives kill -9 and power loss. For an ensemble of several machines use Apache ZooKeeper.
 
 Commands use this server if they name it with --connect. Commands that name no server use this user's own
-server, a different one (turnstile own-server). The server reads certificates and users when it starts:
-restart it after they change. Its clients keep their sessions and locks if it is back within their session
-timeout.
+server, a different one (turnstile own-server). Certificates are read again when their files have changed.
+Users and a zoo.cfg are read when the server starts: restart it after they change. Its clients keep their
+sessions and locks if it is back within their session timeout.
 
 When it is ready it prints one line with its addresses. Warnings go to standard error.`,
 		Example: `  turnstile serve --listen 127.0.0.1:2181 --data /var/lib/turnstile

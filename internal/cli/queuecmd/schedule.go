@@ -11,6 +11,7 @@ import (
 	"time"
 	_ "time/tzdata" // zones are known where the system has none, as in a container of one file
 
+	"github.com/seed-a3166700/turnstile/internal/cli/command"
 	"github.com/seed-a3166700/turnstile/queue"
 )
 
@@ -112,29 +113,18 @@ func readEvery(words []string) (multiples, error) {
 	if len(words) != 1 {
 		return 0, errors.New("one duration must follow @every")
 	}
-	d, err := time.ParseDuration(words[0])
+	d, err := command.ParseDuration(words[0])
 	switch {
-	case err != nil && tooLong(words[0]), d > longestEvery:
-		return 0, fmt.Errorf("%s is too long: @every takes at most ten years, 87600h", words[0])
 	case err != nil:
-		return 0, fmt.Errorf("%q is not a duration: write 90s, 10m or 1h30m", words[0])
+		return 0, err
+	case d > longestEvery:
+		return 0, fmt.Errorf("%s is too long: @every takes at most ten years, 87600h", words[0])
 	case d < time.Second:
 		return 0, fmt.Errorf("%s is too short: @every takes at least 1s", words[0])
 	case d%time.Second != 0:
 		return 0, fmt.Errorf("%s is not a whole number of seconds", words[0])
 	}
 	return multiples(d), nil
-}
-
-// tooLong reports whether a text that time.ParseDuration refuses would be a duration if its numbers were smaller.
-func tooLong(text string) bool {
-	_, err := time.ParseDuration(strings.Map(func(r rune) rune {
-		if '0' <= r && r <= '9' {
-			return '0'
-		}
-		return r
-	}, text))
-	return err == nil
 }
 
 // A bound says what one field of an expression may be.

@@ -146,8 +146,7 @@ func (m *importer) nodes(f func(node zk.Node, at int64) bool) error {
 
 func (m *importer) makeParents(ctx context.Context) error {
 	parent := m.Path[:max(1, lastSlash(m.Path))]
-	_, err := m.client.CreateAll(ctx, zk.Node{Path: parent, ACL: m.Connection.ACL()},
-		zk.Parents{ACL: m.Connection.ACL()})
+	_, err := createAll(ctx, m.client, zk.Node{Path: parent, ACL: m.Connection.ACL()})
 	if errors.Is(err, zk.NodeExists) {
 		return nil
 	}

@@ -159,7 +159,7 @@ command.` +
 		node.Data = data
 		var made zk.Created
 		if parents {
-			made, err = client.CreateAll(ctx, node, zk.Parents{ACL: node.ACL})
+			made, err = createAll(ctx, client, node)
 		} else {
 			made, err = client.CreateNode(ctx, node)
 		}
@@ -259,4 +259,26 @@ func (a *access) remove(ctx context.Context, client *zk.Client, recursive bool, 
 		return 0, err
 	}
 	return client.DeleteAll(ctx, a.Path)
+}
+
+// createAll creates a node and what is missing above it, and the chroot of --connect if that is missing.
+func createAll(ctx context.Context, client *zk.Client, node zk.Node) (zk.Created, error) {
+	parents := zk.Parents{ACL: node.ACL}
+	made, err := client.CreateAll(ctx, node, parents)
+	if !errors.Is(err, zk.NoNode) {
+		return made, err
+	}
+	for {
+		sess, err := client.Session(ctx)
+		if err != nil {
+			return made, err
+		}
+		err = sess.CreateChroot(ctx, node.ACL)
+		if err == nil {
+			return client.CreateAll(ctx, node, parents)
+		}
+		if zk.OutcomeOf(err) == zk.Refused || ctx.Err() != nil {
+			return made, err
+		} // otherwise the connection broke: it does no harm to ask again
+	}
 }

@@ -32,8 +32,9 @@ func Subjects(t *testing.T) (list [][]byte) {
 		list = append(list, der)
 	}
 	dice := rand.New(rand.NewPCG(1, 2))
-	oids := []string{oidCN, oidSN, oidC, oidO, oidOU, oidTitle, oidGN, oidStreet, oidDC, oidUID, oidEmail,
-		"1.3.6.1.4.1.5"}
+	oids := []string{
+		oidCN, oidSN, oidC, oidO, oidOU, oidTitle, oidGN, oidStreet, oidDC, oidUID, oidEmail, "1.3.6.1.4.1.5",
+	}
 	tags := []int{
 		asn1.TagUTF8String, asn1.TagPrintableString, asn1.TagIA5String, asn1.TagT61String, asn1.TagBMPString,
 		tagGeneralString, asn1.TagNumericString, asn1.TagUTF8String,

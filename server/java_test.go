@@ -18,11 +18,11 @@ func pairs(values map[string]string, err error) string {
 	if err != nil {
 		return "refused"
 	}
-	answer := "ok"
+	answer := []string{"ok"}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		answer += " " + hex.EncodeToString([]byte(key)) + "=" + hex.EncodeToString([]byte(values[key]))
+		answer = append(answer, hex.EncodeToString([]byte(key))+"="+hex.EncodeToString([]byte(values[key])))
 	}
-	return answer
+	return strings.Join(answer, " ")
 }
 
 // Names of certificates, JAAS files and properties files mean what they mean to Java. Of JAAS files this holds where we

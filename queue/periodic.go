@@ -53,8 +53,8 @@ func (p *Periodic) check() error {
 // for a while, or the servers cannot be reached, one item is put for the first of the times that were missed, and the
 // others are left out. If the servers' clock was ahead for a while, the time that was put then is not put again when it
 // comes, but the schedule does not wait for the clock to catch up: of later times, those that an item was put for may
-// have a second one. The times are in the location time.Local; a schedule should choose another if processes in several
-// time zones repeat it.
+// have a second one. A schedule is asked with times in UTC, whatever time.Local is, so that one without a location of
+// its own, as cron.ParseStandard returns, has the same times in all processes.
 //
 // It returns an error if a message is refused (a TooLargeError, or zk.BadArguments), the servers refuse the client's
 // credentials, or the queue is closed (ErrClosed). If the queue is full, it waits for room.
@@ -147,7 +147,7 @@ func (p *repeater) putNext(ctx context.Context, sess *zk.Session) error {
 	if err != nil {
 		return err
 	}
-	due := p.Schedule.Next(time.UnixMilli(last))
+	due := p.next(time.UnixMilli(last))
 	if due.IsZero() {
 		<-ctx.Done()
 		return context.Cause(ctx)
@@ -159,7 +159,7 @@ func (p *repeater) putNext(ctx context.Context, sess *zk.Session) error {
 	}
 	// Times that have passed meanwhile are left out.
 	done := due.UnixMilli()
-	if next := p.Schedule.Next(due); !next.IsZero() && next.UnixMilli() <= now {
+	if next := p.next(due); !next.IsZero() && next.UnixMilli() <= now {
 		done = now
 	}
 	id, err := p.q.Put(ctx, p.Message(due), zk.SetOp(p.dir, encodeTime(done), version))
@@ -204,6 +204,9 @@ func (p *repeater) last(ctx context.Context, sess *zk.Session) (last int64, vers
 	}
 }
 
+// next returns the first time of the schedule after t. Both are in UTC: see Repeat.
+func (p *repeater) next(t time.Time) time.Time { return p.Schedule.Next(t.UTC()).UTC() }
+
 // clockSkew is by how much clocks of servers may differ, in ms, without a time of a schedule being put twice.
 const clockSkew = int64(time.Minute / time.Millisecond)
 
@@ -214,11 +217,11 @@ func (p *repeater) skipped(now, last int64) bool {
 	if last <= now+clockSkew {
 		return false
 	}
-	first := p.Schedule.Next(time.UnixMilli(now))
+	first := p.next(time.UnixMilli(now))
 	if first.IsZero() || first.UnixMilli() > last {
 		return false
 	}
-	second := p.Schedule.Next(first)
+	second := p.next(first)
 	return !second.IsZero() && second.UnixMilli() <= last
 }
 

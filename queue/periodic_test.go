@@ -350,6 +350,40 @@ func TestScheduleGoesOnAfterTheClockWasAhead(t *testing.T) {
 	}
 }
 
+// zoned is a schedule that complains of times that are not in UTC: such as github.com/robfig/cron has take the zone of
+// the time that they are asked for, and processes differ in theirs.
+type zoned struct {
+	every
+	t *testing.T
+}
+
+func (z zoned) Next(t time.Time) time.Time {
+	if t.Location() != time.UTC {
+		z.t.Errorf("the schedule is asked for the time after %v", t)
+	}
+	return z.every.Next(t)
+}
+
+func TestScheduleIsAskedInUTC(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var all puts
+		q := w.queue(queue.Config{})
+		for range 2 {
+			stop := repeat(t, q, zoned{every(time.Minute), t}, &all)
+			pass(2*time.Minute + time.Second)
+			stop()
+			late := strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10)
+			sess := w.Session(t, time.Hour)
+			if _, err := sess.Set(t.Context(), root+"/periodic/%2A%2F5%20the%20report", []byte(late), -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(all.times) != 4 {
+			t.Errorf("got %v, want four", all.times)
+		}
+	})
+}
+
 // Whichever process's queue is closed, the leader's or that of one that waits: Repeat returns, and the others go on.
 func TestRepeatEndsWhenItsQueueIsClosed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

@@ -164,7 +164,12 @@ func (s *serving) secure(cfg *server.Config) error {
 		return fmt.Errorf("--listen: %w", err)
 	}
 	for _, address := range addresses {
-		if _, _, err := net.SplitHostPort(address); err != nil && !strings.HasPrefix(address, "unix:") {
+		if strings.HasPrefix(address, "unix:") {
+			if strings.ContainsAny(address, ",!") {
+				return fmt.Errorf("--listen: the path of a socket must not have a comma or an exclamation mark, "+
+					"because no --connect could name it: %q", address)
+			}
+		} else if _, _, err := net.SplitHostPort(address); err != nil {
 			return fmt.Errorf("--listen must be host:port or unix:/path: %q", address)
 		}
 	}

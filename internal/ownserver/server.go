@@ -84,12 +84,12 @@ func Find(env map[string]string) (*Server, error) {
 	// The server listens in both directories: the runtime directory is removed at logout and does not exist for cron.
 	if runtimeDir := env["XDG_RUNTIME_DIR"]; filepath.IsAbs(runtimeDir) && ours(runtimeDir) {
 		socket := filepath.Join(runtimeDir, "turnstile", socketName)
-		if len(socket) <= maxSocketPath {
+		if isAddress(socket) {
 			s.sockets = append(s.sockets, socket)
 		}
 	}
 	socket := filepath.Join(dir, socketName)
-	if len(socket) > maxSocketPath {
+	if !isAddress(socket) {
 		socket = shortSocket(dir)
 	}
 	s.sockets = append(s.sockets, socket)
@@ -117,7 +117,10 @@ func StateDir(env map[string]string) (string, error) {
 	return filepath.Join(home, ".local", "state", "turnstile"), nil
 }
 
-// shortSocket returns the path of the socket for a state directory whose own path is too long for one.
+// isAddress reports whether --connect can name a socket, as Addresses promises.
+func isAddress(socket string) bool { return len(socket) <= maxSocketPath && !strings.ContainsAny(socket, ",!") }
+
+// shortSocket returns the path of the socket for a state directory whose own path cannot be one.
 func shortSocket(dir string) string {
 	tmp := "/tmp" // not TMPDIR: every process that uses the state directory must find the same socket
 	if runtime.GOOS == "windows" {

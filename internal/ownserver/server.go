@@ -118,7 +118,9 @@ func StateDir(env map[string]string) (string, error) {
 }
 
 // isAddress reports whether --connect can name a socket, as Addresses promises.
-func isAddress(socket string) bool { return len(socket) <= maxSocketPath && !strings.ContainsAny(socket, ",!") }
+func isAddress(socket string) bool {
+	return len(socket) <= maxSocketPath && !strings.ContainsAny(socket, ",!")
+}
 
 // shortSocket returns the path of the socket for a state directory whose own path cannot be one.
 func shortSocket(dir string) string {

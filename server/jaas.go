@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -147,12 +148,14 @@ func (p *jaasParser) module(ours bool) {
 }
 
 // javaProperty is what Java expands in the values of JAAS files. ${{ is not expanded.
-var javaProperty = regexp.MustCompile(`\$\{[^{}][^}]*\}|\$\{\}`)
+var javaProperty = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\$\{[^{}][^}]*\}|\$\{\}`)
+})
 
 // checkExpanded returns an error if a password has a part for which Java would put in a property. A server that takes
 // the placeholder for the password lets in whoever has read the template.
 func checkExpanded(value string) error {
-	if found := javaProperty.FindString(value); found != "" {
+	if found := javaProperty().FindString(value); found != "" {
 		return fmt.Errorf("%s is a placeholder, and nothing puts a value in here: write the value itself", found)
 	}
 	return nil
@@ -199,9 +202,9 @@ func (l *jaasLexer) next() (jaasToken, error) {
 		var err error
 		token.text, err = l.quoted(byte(first))
 		return token, err
-	case jaasNumber.MatchString(l.rest):
+	case jaasNumber().MatchString(l.rest):
 		token.kind = jaasDigits
-		l.rest = l.rest[len(jaasNumber.FindString(l.rest)):]
+		l.rest = l.rest[len(jaasNumber().FindString(l.rest)):]
 	case first != '-' && isJAASWord(first):
 		token.kind = jaasWord
 		end := strings.IndexFunc(l.rest, func(r rune) bool { return !isJAASWord(r) && (r < '0' || r > '9') })
@@ -217,7 +220,9 @@ func (l *jaasLexer) next() (jaasToken, error) {
 }
 
 // jaasNumber matches numbers. A word does not begin like one.
-var jaasNumber = regexp.MustCompile(`^-?(\.|[0-9])[0-9.]*`)
+var jaasNumber = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^-?(\.|[0-9])[0-9.]*`)
+})
 
 // isJAASWord reports whether a word that is not in quotes can contain r. Digits can follow the first character.
 func isJAASWord(r rune) bool {
@@ -268,7 +273,7 @@ func (l *jaasLexer) quoted(quote byte) (string, error) {
 			b.WriteByte(c)
 		case rest == "":
 		case '0' <= rest[0] && rest[0] <= '7':
-			octal := jaasOctal.FindString(rest)
+			octal := jaasOctal().FindString(rest)
 			rest = rest[len(octal):]
 			var r rune
 			for _, digit := range octal {
@@ -293,4 +298,6 @@ func (l *jaasLexer) quoted(quote byte) (string, error) {
 }
 
 // jaasOctal matches the digits of a character, at most \377.
-var jaasOctal = regexp.MustCompile(`^([0-3][0-7]{0,2}|[4-7][0-7]?)`)
+var jaasOctal = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([0-3][0-7]{0,2}|[4-7][0-7]?)`)
+})

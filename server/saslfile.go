@@ -9,10 +9,13 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // jaasFile matches a JAAS file, in which some line begins a section before any colon.
-var jaasFile = regexp.MustCompile(`(?m)^[^:#\n]*\{`)
+var jaasFile = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^[^:#\n]*\{`)
+})
 
 // readJAASUsers returns the passwords by user of a JAAS file, as ZooKeeper uses.
 func readJAASUsers(path string) (map[string]string, error) {
@@ -35,7 +38,7 @@ func ReadSASLUsers(path string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if jaasFile.Match(text) {
+	if jaasFile().Match(text) {
 		return nil, fmt.Errorf("%s: it is a JAAS file, want lines user:password; a JAAS file is what "+
 			"java.security.auth.login.config of a zoo.cfg can name", path)
 	}
@@ -51,7 +54,7 @@ func ReadSASLUsers(path string) (map[string]string, error) {
 		if !ok || user == "" || password == "" {
 			return nil, fmt.Errorf("%s, line %d: want user:password", path, n)
 		}
-		if placeholder.MatchString(password) {
+		if placeholder().MatchString(password) {
 			return nil, fmt.Errorf("%s, line %d: %s is a placeholder, and nothing puts a value in here: "+
 				"write the password itself", path, n, password)
 		}
@@ -64,7 +67,9 @@ func ReadSASLUsers(path string) (map[string]string, error) {
 }
 
 // placeholder matches what tools that fill in templates replace, and no password that a person or a tool makes up.
-var placeholder = regexp.MustCompile(`^\$\{[A-Za-z_][A-Za-z0-9_.-]*\}$|^\{\{.*\}\}$`)
+var placeholder = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\$\{[A-Za-z_][A-Za-z0-9_.-]*\}$|^\{\{.*\}\}$`)
+})
 
 func certPool(pem []byte) (*x509.CertPool, error) {
 	pool := x509.NewCertPool()

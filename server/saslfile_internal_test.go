@@ -122,7 +122,7 @@ func FuzzJAAS(f *testing.F) {
 			t.Error("got neither a user nor an error")
 		}
 		for user, password := range users {
-			if javaProperty.MatchString(password) {
+			if javaProperty().MatchString(password) {
 				t.Errorf("the password of %q is a placeholder: %q", user, password)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -216,7 +217,7 @@ func (z *zooCfg) word(key string, words ...string) string {
 func (z *zooCfg) refusePlaceholders() {
 	for _, key := range slices.Sorted(maps.Keys(z.values)) {
 		p := z.values[key]
-		found := unfilled.FindString(p.value)
+		found := unfilled().FindString(p.value)
 		if found == "" {
 			continue
 		}
@@ -227,4 +228,6 @@ func (z *zooCfg) refusePlaceholders() {
 }
 
 // unfilled matches placeholders.
-var unfilled = regexp.MustCompile(`\$\{[^}]*\}|\{\{[^}]*\}\}`)
+var unfilled = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\$\{[^}]*\}|\{\{[^}]*\}\}`)
+})

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -72,7 +71,7 @@ func splitServers(rest string) ([]server, chroot, error) {
 			rest = strings.TrimLeft(rest[1:], " ")
 		default:
 			root, err := parseChroot(strings.TrimPrefix(rest, "!"))
-			if found := unlikelyInChroot.FindString(string(root)); err == nil && stop == '/' && found != "" {
+			if found := unlikely(string(root)); err == nil && stop == '/' && found != "" {
 				err = fmt.Errorf("chroot must not have %q: put it after the last server and its port, or write %s!%s",
 					found, servers[len(servers)-1], root)
 			}
@@ -81,8 +80,17 @@ func splitServers(rest string) ([]server, chroot, error) {
 	}
 }
 
-// unlikelyInChroot matches what stands in a chroot by mistake.
-var unlikelyInChroot = regexp.MustCompile(`[,;\s]|:[0-9]+$`)
+// unlikely returns what stands in a chroot by mistake: a separator of servers, or a port at the end. It is empty if
+// there is nothing such.
+func unlikely(root string) string {
+	if i := strings.IndexFunc(root, isSeparator); i >= 0 {
+		return root[i : i+1]
+	}
+	if i := strings.LastIndexByte(root, ':'); i >= 0 && validPort(root[i+1:]) {
+		return root[i:]
+	}
+	return ""
+}
 
 func parseChroot(path string) (chroot, error) {
 	if err := ValidatePath(path); err != nil {

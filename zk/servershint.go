@@ -7,12 +7,14 @@ import (
 	"net"
 	"regexp"
 	"strings"
+	"sync"
 )
 
-// What other programs put before addresses, as zk://user:password@.
+// What other programs put before addresses, as zk://user:password@. They are compiled when they are needed: most
+// processes never do.
 var (
-	urlPrefix     = regexp.MustCompile(`\b[A-Za-z][A-Za-z0-9+.-]*://`)
-	passwordOfURL = regexp.MustCompile(`://[^/@]*@`)
+	urlPrefix     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b[A-Za-z][A-Za-z0-9+.-]*://`) })
+	passwordOfURL = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`://[^/@]*@`) })
 )
 
 // A slip is one that people make in connect strings.
@@ -25,9 +27,9 @@ type slip struct {
 var slips = []slip{
 	{"it has quotes", func(list string) string { return strings.NewReplacer(`"`, "", "'", "").Replace(list) }},
 	{"a user and a password are given apart", func(list string) string {
-		return passwordOfURL.ReplaceAllString(list, "://")
+		return passwordOfURL().ReplaceAllString(list, "://")
 	}},
-	{"it is a URL", func(list string) string { return urlPrefix.ReplaceAllString(list, "") }},
+	{"it is a URL", func(list string) string { return urlPrefix().ReplaceAllString(list, "") }},
 	{"commas separate servers", func(list string) string {
 		if !strings.ContainsFunc(list, func(r rune) bool { return r != ',' && isSeparator(r) }) {
 			return list
@@ -110,5 +112,5 @@ func instead(list string, good bool) (hint string, ok bool) {
 
 // withoutPassword hides the user and password of a URL, which do not belong into logs.
 func withoutPassword(list string) string {
-	return passwordOfURL.ReplaceAllString(list, "://…@")
+	return passwordOfURL().ReplaceAllString(list, "://…@")
 }

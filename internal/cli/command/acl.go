@@ -5,7 +5,6 @@ package command
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,11 +59,18 @@ func ParseACL(s string) ([]zk.ACL, error) {
 	}
 }
 
-// attributeNext matches what follows a comma within the name of a certificate: the next attribute.
-var attributeNext = regexp.MustCompile(`^ *[A-Za-z0-9.-]+=`)
+// attributeNext reports whether text goes on within the name of a certificate: with the next attribute, as O=.
+func attributeNext(text string) bool {
+	keyword, _, ok := strings.Cut(strings.TrimLeft(text, " "), "=")
+	return ok && isWord(keyword)
+}
 
-// schemeWord matches schemes.
-var schemeWord = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+// isWord reports whether text can be a scheme, or the keyword of an attribute.
+func isWord(text string) bool {
+	return text != "" && !strings.ContainsFunc(text, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_.-", r)
+	})
+}
 
 // cutACL reads the first entry of a list, and returns what follows its comma.
 //
@@ -81,7 +87,7 @@ func cutACL(s string) (entry zk.ACL, rest string, more bool, err error) {
 	for i := from; i < len(s); i++ {
 		if s[i] == '\\' {
 			i++ // what it escapes
-		} else if s[i] == ',' && !attributeNext.MatchString(s[i+1:]) {
+		} else if s[i] == ',' && !attributeNext(s[i+1:]) {
 			text, rest, more = s[:i], s[i+1:], true
 			break
 		}
@@ -90,7 +96,7 @@ func cutACL(s string) (entry zk.ACL, rest string, more bool, err error) {
 	scheme, after, _ = strings.Cut(text, ":")
 	// The identity may contain colons, as those of digest and of IPv6 do.
 	i := strings.LastIndexByte(after, ':')
-	if !schemeWord.MatchString(scheme) || i < 0 {
+	if !isWord(scheme) || i < 0 {
 		return entry, "", false, fmt.Errorf("%q must be %s, %s, or scheme:id:rights such as sasl:ann:cdrwa (several "+
 			"separated by commas; an id that has a comma in double quotes)", text, aclOpen, aclCreator)
 	}

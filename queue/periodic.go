@@ -51,7 +51,10 @@ func (p *Periodic) check() error {
 //
 // The first Repeat of a name begins with the first time after it, by the servers' clock. If no process repeats the name
 // for a while, or the servers cannot be reached, one item is put for the first of the times that were missed, and the
-// others are left out. The times are in the location time.Local; a schedule may choose another.
+// others are left out. If the servers' clock was ahead for a while, the time that was put then is not put again when it
+// comes, but the schedule does not wait for the clock to catch up: of later times, those that an item was put for may
+// have a second one. A schedule is asked with times in UTC, whatever time.Local is, so that one without a location of
+// its own, as cron.ParseStandard returns, has the same times in all processes.
 //
 // It returns an error if a message is refused (a TooLargeError, or zk.BadArguments), the servers refuse the client's
 // credentials, or the queue is closed (ErrClosed). If the queue is full, it waits for room.
@@ -144,7 +147,7 @@ func (p *repeater) putNext(ctx context.Context, sess *zk.Session) error {
 	if err != nil {
 		return err
 	}
-	due := p.Schedule.Next(time.UnixMilli(last))
+	due := p.next(time.UnixMilli(last))
 	if due.IsZero() {
 		<-ctx.Done()
 		return context.Cause(ctx)
@@ -156,7 +159,7 @@ func (p *repeater) putNext(ctx context.Context, sess *zk.Session) error {
 	}
 	// Times that have passed meanwhile are left out.
 	done := due.UnixMilli()
-	if next := p.Schedule.Next(due); !next.IsZero() && next.UnixMilli() <= now {
+	if next := p.next(due); !next.IsZero() && next.UnixMilli() <= now {
 		done = now
 	}
 	id, err := p.q.Put(ctx, p.Message(due), zk.SetOp(p.dir, encodeTime(done), version))
@@ -186,10 +189,10 @@ func (p *repeater) last(ctx context.Context, sess *zk.Session) (last int64, vers
 		}
 		last, err := strconv.ParseInt(string(node.Data), 10, 64)
 		data := node.Data
-		switch {
+		switch now := p.q.clock.now(); {
 		case !p.q.clock.fresh(): // a write tells the time
-		case err != nil || last <= 0 || last > p.q.clock.now()+int64(365*24*time.Hour/time.Millisecond):
-			data = encodeTime(p.q.clock.now()) // new, or written by another program
+		case err != nil || last <= 0 || p.skipped(now, last):
+			data = encodeTime(now) // new, written by another program, or by a server whose clock was ahead
 		default:
 			return last, node.Stat.Version, nil
 		}
@@ -199,6 +202,27 @@ func (p *repeater) last(ctx context.Context, sess *zk.Session) (last int64, vers
 			return 0, 0, err
 		}
 	}
+}
+
+// next returns the first time of the schedule after t. Both are in UTC: see Repeat.
+func (p *repeater) next(t time.Time) time.Time { return p.Schedule.Next(t.UTC()).UTC() }
+
+// clockSkew is by how much clocks of servers may differ, in ms, without a time of a schedule being put twice.
+const clockSkew = int64(time.Minute / time.Millisecond)
+
+// skipped reports whether times of the schedule would be left out if it went on after last, which was dealt with when
+// the servers' clock was ahead of now. One such time's item has been put. If there are more, they would have to wait
+// until the clock is where it was, which can be years.
+func (p *repeater) skipped(now, last int64) bool {
+	if last <= now+clockSkew {
+		return false
+	}
+	first := p.next(time.UnixMilli(now))
+	if first.IsZero() || first.UnixMilli() > last {
+		return false
+	}
+	second := p.next(first)
+	return !second.IsZero() && second.UnixMilli() <= last
 }
 
 func encodeTime(ms int64) []byte { return strconv.AppendInt(nil, ms, 10) }

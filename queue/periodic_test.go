@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -295,6 +296,90 @@ func TestPeriodicItemsThatMakeNoSenseAreRefused(t *testing.T) {
 			if got := takeEach(t, q); len(got) != 1 {
 				t.Errorf("%q: got %v, want one", data, got)
 			}
+		}
+	})
+}
+
+// What a server wrote whose clock was ahead: the item of the next time was put then, and is not put again. If more than
+// one would be missing, the schedule goes on with the clock as it is.
+func TestScheduleGoesOnAfterTheClockWasAhead(t *testing.T) {
+	t.Parallel()
+	const quarter, month = 15 * time.Minute, 30 * 24 * time.Hour
+	fives := every(5 * time.Minute)
+	for name, c := range map[string]struct {
+		ahead, passes time.Duration
+		s             queue.Schedule
+		want          []string
+	}{
+		"a month, each 5 minutes":    {month, quarter, fives, []string{"00:05:00", "00:10:00", "00:15:00"}},
+		"10 minutes, each 5 minutes": {10 * time.Minute, quarter, fives, []string{"00:05:00", "00:10:00", "00:15:00"}},
+		"5 minutes, each 5 minutes":  {5 * time.Minute, quarter, fives, []string{"00:10:00", "00:15:00"}},
+		"1 minute, each half minute, which servers may differ by": {
+			time.Minute, 2 * time.Minute, every(30 * time.Second), []string{"00:01:30", "00:02:00"},
+		},
+		"90 seconds, each half minute": {
+			90 * time.Second, 2 * time.Minute, every(30 * time.Second),
+			[]string{"00:00:30", "00:01:00", "00:01:30", "00:02:00"},
+		},
+		"a century, never":    {100 * 365 * 24 * time.Hour, quarter, never{}, nil},
+		"a month, each month": {month, quarter, every(month), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				var all puts
+				q := w.queue(queue.Config{})
+				start := time.Now()
+				stop := repeat(t, q, c.s, &all)
+				synctest.Wait()
+				stop()
+				last := strconv.FormatInt(start.Add(c.ahead).UnixMilli(), 10)
+				sess := w.Session(t, time.Hour)
+				_, err := sess.Set(t.Context(), root+"/periodic/%2A%2F5%20the%20report", []byte(last), -1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				stop = repeat(t, q, c.s, &all)
+				pass(c.passes + time.Second)
+				stop()
+				got := takeEach(t, q)
+				if !slices.Equal(got, c.want) {
+					t.Errorf("got %v, want %v", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// zoned is a schedule that complains of times that are not in UTC: such as github.com/robfig/cron has take the zone of
+// the time that they are asked for, and processes differ in theirs.
+type zoned struct {
+	every
+	t *testing.T
+}
+
+func (z zoned) Next(t time.Time) time.Time {
+	if t.Location() != time.UTC {
+		z.t.Errorf("the schedule is asked for the time after %v", t)
+	}
+	return z.every.Next(t)
+}
+
+func TestScheduleIsAskedInUTC(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var all puts
+		q := w.queue(queue.Config{})
+		for range 2 {
+			stop := repeat(t, q, zoned{every(time.Minute), t}, &all)
+			pass(2*time.Minute + time.Second)
+			stop()
+			late := strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10)
+			sess := w.Session(t, time.Hour)
+			if _, err := sess.Set(t.Context(), root+"/periodic/%2A%2F5%20the%20report", []byte(late), -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(all.times) != 4 {
+			t.Errorf("got %v, want four", all.times)
 		}
 	})
 }

@@ -4,10 +4,13 @@ package server
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf16"
 )
 
 // property is one line of a Java properties file.
@@ -22,6 +25,7 @@ func readProperties(r io.Reader) ([]property, error) {
 	var props []property
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
+	lines.Split(splitLines)
 	n := 0
 	for lines.Scan() {
 		n++
@@ -29,17 +33,41 @@ func readProperties(r io.Reader) ([]property, error) {
 		if text == "" || text[0] == '#' || text[0] == '!' {
 			continue
 		}
-		for continued(text) && lines.Scan() {
+		for continued(text) {
+			text = text[:len(text)-1]
+			if !lines.Scan() {
+				break
+			}
 			n++
-			text = text[:len(text)-1] + strings.TrimLeft(lines.Text(), " \t\f")
+			text += strings.TrimLeft(lines.Text(), " \t\f")
 		}
-		key, value, err := splitProperty(strings.TrimRight(text, "\r"))
+		key, value, err := splitProperty(text)
+		if err == nil && strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII }) {
+			err = fmt.Errorf("%s: ZooKeeper reads the file as ISO 8859-1: write letters that are not ASCII as \\u and "+
+				"four hexadecimal digits, such as \\u00e9", key)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", first, err)
 		}
 		props = append(props, property{line: first, key: key, value: strings.TrimSpace(value)})
 	}
 	return props, lines.Err()
+}
+
+// splitLines splits off a line, which ends in \n, \r or both, as bufio.ScanLines does, for which \r alone is no end.
+func splitLines(data []byte, atEOF bool) (advance int, line []byte, err error) {
+	i := bytes.IndexAny(data, "\r\n")
+	switch {
+	case i >= 0 && data[i] == '\r' && i == len(data)-1 && !atEOF: // \n may follow
+		return 0, nil, nil
+	case i >= 0 && data[i] == '\r' && i < len(data)-1 && data[i+1] == '\n':
+		return i + 2, data[:i], nil
+	case i >= 0:
+		return i + 1, data[:i], nil
+	case atEOF && len(data) > 0:
+		return len(data), data, nil
+	}
+	return 0, nil, nil
 }
 
 // continued reports whether a line ends in a backslash that is not itself escaped.
@@ -93,8 +121,16 @@ func unescape(s string) (string, error) {
 			if err != nil {
 				return "", fmt.Errorf("malformed \\u escape in %q", s)
 			}
-			b.WriteRune(rune(r))
 			i += 4
+			if i+6 < len(s) && s[i+1] == '\\' && s[i+2] == 'u' && utf16.IsSurrogate(rune(r)) {
+				low, err := strconv.ParseUint(s[i+3:i+7], 16, 16)
+				if err == nil && utf16.DecodeRune(rune(r), rune(low)) != unicode.ReplacementChar {
+					b.WriteRune(utf16.DecodeRune(rune(r), rune(low)))
+					i += 6
+					continue
+				}
+			}
+			b.WriteRune(rune(r))
 		default:
 			b.WriteByte(c)
 		}

@@ -9,24 +9,40 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // jaasFile matches a JAAS file, in which some line begins a section before any colon.
-var jaasFile = regexp.MustCompile(`(?m)^[^:#\n]*\{`)
+var jaasFile = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^[^:#\n]*\{`)
+})
 
-// readSASLUsers returns passwords by user from a file: a JAAS file, as ZooKeeper uses, or one with lines user:password.
-func readSASLUsers(path string) (map[string]string, error) {
+// readJAASUsers returns the passwords by user of a JAAS file, as ZooKeeper uses.
+func readJAASUsers(path string) (map[string]string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	users := make(map[string]string)
-	if jaasFile.Match(text) {
-		if users, err = jaasUsers(string(text)); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		return users, nil
+	users, err := jaasUsers(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	return users, nil
+}
+
+// ReadSASLUsers returns passwords by user, for Config.SASLUsers, from a file with lines user:password. Lines that begin
+// with # are comments. It returns an error for another line, for a password that is a placeholder such as ${PASSWORD},
+// and if there are no users.
+func ReadSASLUsers(path string) (map[string]string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if jaasFile().Match(text) {
+		return nil, fmt.Errorf("%s: it is a JAAS file, want lines user:password; a JAAS file is what "+
+			"java.security.auth.login.config of a zoo.cfg can name", path)
+	}
+	users := make(map[string]string)
 	n := 0
 	for line := range strings.Lines(string(text)) {
 		n++
@@ -38,6 +54,10 @@ func readSASLUsers(path string) (map[string]string, error) {
 		if !ok || user == "" || password == "" {
 			return nil, fmt.Errorf("%s, line %d: want user:password", path, n)
 		}
+		if placeholder().MatchString(password) {
+			return nil, fmt.Errorf("%s, line %d: %s is a placeholder, and nothing puts a value in here: "+
+				"write the password itself", path, n, password)
+		}
 		users[user] = password
 	}
 	if len(users) == 0 {
@@ -45,6 +65,11 @@ func readSASLUsers(path string) (map[string]string, error) {
 	}
 	return users, nil
 }
+
+// placeholder matches what tools that fill in templates replace, and no password that a person or a tool makes up.
+var placeholder = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\$\{[A-Za-z_][A-Za-z0-9_.-]*\}$|^\{\{.*\}\}$`)
+})
 
 func certPool(pem []byte) (*x509.CertPool, error) {
 	pool := x509.NewCertPool()

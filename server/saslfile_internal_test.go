@@ -18,55 +18,113 @@ func writeUsers(t *testing.T, text string) string {
 	return path
 }
 
+// jaasOf is a JAAS file with these options of the server.
+func jaasOf(options string) string {
+	return "Server { " + jaasModule + " required " + options + " ; };"
+}
+
 func TestUsersInCommentsAreIgnored(t *testing.T) {
 	t.Parallel()
-	for name, text := range map[string]string{
-		"JAAS": `/* Server { x required user_mallory="a"; }; */
+	const text = `/* Server { x required user_mallory="a"; }; */
 Server {
   org.apache.zookeeper.server.auth.DigestLoginModule required
   // user_mallory="left the company"
-  user_bob="b // no comment" /* user_mallory="b" */ user_carol='c"};'  // user_mallory="c"
+  user_bob="b // no comment" /* user_mallory="b" */ user_carol="c\"};"  // user_mallory="c"
   / user_mallory="d"
   user_dave="\"\\";
 };
 Client { x required user_mallory="e"; }; // Server { x required user_mallory="f"; };
-`,
-		"only users": "# mallory:a\nbob:b // no comment\ncarol:c\"};\ndave:\"\\\n",
-	} {
-		got, err := readSASLUsers(writeUsers(t, text))
-		if err != nil {
-			t.Errorf("%s: got %v", name, err)
-		}
-		if diff := cmp.Diff(map[string]string{"bob": "b // no comment", "carol": `c"};`, "dave": `"\`},
-			got); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+`
+	want := map[string]string{"bob": "b // no comment", "carol": `c"};`, "dave": `"\`}
+	got, err := jaasUsers(text)
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("JAAS: %v %s", err, diff)
+	}
+	got, err = ReadSASLUsers(writeUsers(t, "# mallory:a\nbob:b // no comment\ncarol:c\"};\ndave:\"\\\n"))
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("lines: %v %s", err, diff)
 	}
 }
 
-func TestInvalidUserFilesAreRefused(t *testing.T) {
+func TestInvalidFilesOfUsersAreRefused(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"":                               "no users",
-		"bob\n":                          "line 1",
-		"Server { x required };":         "names no user",
-		"Client { x user_bob=\"b\"; };":  "no section Server",
-		"Server { x user_bob=\"b\";":     "does not end",
-		"Server { x user_bob=\"b\"; }":   "want ;",
-		"Server { x user_bob=\"b;\n };":  "a quoted string",
-		"Server { x user_bob=; };":       "user_bob has no value",
-		"Server { /* x user_bob=b; };":   "*/",
-		"Server x { user_bob=\"b\"; };":  "want {",
-		"// Server { user_bob=\"b\"; };": "no section Server",
+		"":                            "no users",
+		"bob\n":                       "line 1",
+		"bob:b\nann:${ANN}\n":         "line 2: ${ANN} is a placeholder",
+		"bob:{{ .Values.bob }}":       "{{ .Values.bob }} is a placeholder",
+		jaasOf(`user_bob="b"`):        "it is a JAAS file",
+		"# passwords\n" + "Server\n{": "it is a JAAS file",
 	} {
-		if users, err := readSASLUsers(writeUsers(t, text)); err == nil || !strings.Contains(err.Error(), want) {
+		if users, err := ReadSASLUsers(writeUsers(t, text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v %v, want an error that says %q", text, users, err, want)
 		}
+	}
+	if users, err := ReadSASLUsers(writeUsers(t, "bob:a${b}c$$\n")); err != nil || users["bob"] != "a${b}c$$" {
+		t.Errorf("got %v %v, want a password that only looks like a placeholder", users, err)
+	}
+}
+
+// Passwords are not in the errors, which are logged.
+func TestJAASFilesThatAreNotUnderstoodAreRefused(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                                "no section Server",
+		"Client { x required u=\"b\"; };": "no section Server",
+		"// " + jaasOf(`user_bob="b"`):    "no section Server",
+		jaasOf(``):                        "names no user",
+		jaasOf("\n user_super=\"${super_password}\""):            "line 2: option user_super: ${super_password} is",
+		jaasOf(`user_bob="x${/}y"`):                              "${/} is a placeholder",
+		jaasOf(`user_bob="${{x}}${y}"`):                          "${y} is a placeholder",
+		jaasOf(`user_bob='x y'`):                                 "line 1: want the value of option user_bob in double",
+		jaasOf(`user_bob=secret@home`):                           "want an option, or ; behind the last one, not @",
+		jaasOf(`user_bob=#secret`):                               "option user_bob, not #: put it in double quotes",
+		jaasOf(`user_bob=123`):                                   "want the value of option user_bob, not a number",
+		jaasOf(`user_bob=-5`):                                    "want the value of option user_bob, not a number",
+		jaasOf(`user_bob=-x`):                                    "want the value of option user_bob, not -",
+		jaasOf(`user_bob=`):                                      "want the value of option user_bob, not ;",
+		jaasOf(`user_bob secret`):                                "want = behind the option user_bob, not another word",
+		jaasOf(`user_bob="b", user_ann="a"`):                     "not ,",
+		jaasOf(`user_bob="secret`):                               "line 1: a string does not end on its line",
+		jaasOf("user_bob=\"secret\\\n\""):                        "a string does not end on its line",
+		jaasOf("user_bob=\"b\xff\""):                             "not UTF-8",
+		"Server { x.Krb5LoginModule required; };":                "login module x.Krb5LoginModule is not supported",
+		"Server { " + jaasModule + " user_bob=\"b\"; };":         "want required, requisite, sufficient or optional",
+		"Server { " + jaasModule + " required user_bob=\"b\";":   "the section does not end",
+		"Server { " + jaasModule + " required user_bob=\"b\"":    "the section does not end",
+		"Server { " + jaasModule + " required user_bob=\"b\"; }": "want ; behind the }",
+		"Server { /* x user_bob=b; };":                           "*/",
+		"Server x { user_bob=\"b\"; };":                          "want { behind the name of section Server",
+		"# users\n" + jaasOf(`user_bob="b"`):                     "line 1: want the name of a section, not #",
+		"Client { x; }; " + jaasOf(`user_bob="b"`):               "want a flag, not ;",
+		jaasOf(`user_bob="b"`) + jaasOf(`user_bob="b"`):          "two sections Server",
+	} {
+		users, err := jaasUsers(text)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v %v, want an error that says %q", text, users, err, want)
+		} else if strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: the error tells a password: %v", text, err)
+		}
+	}
+	_, err := readJAASUsers(writeUsers(t, "bob:b\n"))
+	if err == nil || !strings.Contains(err.Error(), "line 1: want {") {
+		t.Errorf("got %v, want lines user:password to be refused as a JAAS file", err)
 	}
 }
 
 func FuzzJAAS(f *testing.F) {
-	f.Add("Server { x required user_bob=\"b\"; };")
+	f.Add(jaasOf(`user_bob="b"`))
+	f.Add(jaasOf(`user_bob="\303${x"`))
 	f.Add("/* // */ Server{a'\\")
-	f.Fuzz(func(_ *testing.T, text string) { _, _ = jaasUsers(text) })
+	f.Fuzz(func(t *testing.T, text string) {
+		users, err := jaasUsers(text)
+		if err == nil && len(users) == 0 {
+			t.Error("got neither a user nor an error")
+		}
+		for user, password := range users {
+			if javaProperty().MatchString(password) {
+				t.Errorf("the password of %q is a placeholder: %q", user, password)
+			}
+		}
+	})
 }

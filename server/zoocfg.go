@@ -3,14 +3,17 @@ package server
 // Reading zoo.cfg.
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -19,10 +22,11 @@ var ErrEnsemble = errors.New("server: ensembles are not supported: " +
 	"run Apache ZooKeeper for an ensemble, and point clients at it")
 
 // ParseZooCfg reads a ZooKeeper configuration file. It returns warnings about keys that have no effect here, and an
-// error for a key that protects something and that this server cannot obey. docs/zoo-cfg.md lists all keys. The prefix
-// "zookeeper." of a system property is optional. SASL users come from the file named by saslUsersFile (lines
-// user:password) or java.security.auth.login.config (a JAAS file), and certificates from PEM files. Start checks the
-// configuration, so the caller may add to it first.
+// error for a key that protects something and that this server cannot obey, for a value that it does not understand,
+// and for a placeholder such as ${PORT}, which nothing fills in. docs/zoo-cfg.md lists all keys. A single server.1 is a
+// standalone server. The prefix "zookeeper." of a system property is optional. SASL users come from the file named by
+// saslUsersFile (lines user:password) or java.security.auth.login.config (a JAAS file), and certificates from PEM
+// files. Start checks the configuration, so the caller may add to it first.
 func ParseZooCfg(r io.Reader) (Config, []string, error) {
 	props, err := readProperties(r)
 	if err != nil {
@@ -33,6 +37,7 @@ func ParseZooCfg(r io.Reader) (Config, []string, error) {
 		p.key = strings.TrimPrefix(p.key, "zookeeper.")
 		z.values[p.key] = p // of repeated keys the last one counts, as in ZooKeeper
 	}
+	z.refusePlaceholders()
 	cfg := z.config()
 	return cfg, z.warnings, errors.Join(z.errs...)
 }
@@ -42,12 +47,12 @@ type zooCfg struct {
 	values   map[string]property
 	warnings []string
 	errs     []error
+	ensemble bool // ErrEnsemble is among errs
 }
 
 func (z *zooCfg) config() Config {
 	var c Config
-	z.refuseEnsemble()
-	z.addresses(&c)
+	z.addresses(&c, z.members())
 	c.Data = z.text("dataDir")
 	if dir := z.text("dataLogDir"); dir != "" && dir != c.Data {
 		z.warn("dataLogDir has no effect: everything is in dataDir")
@@ -74,40 +79,35 @@ func (z *zooCfg) config() Config {
 	c.FourLetterWords = z.list("4lw.commands.whitelist")
 	c.ExtendedTypes = z.boolean("extendedTypesEnabled")
 	c.EnforceQuota = z.boolean("enforceQuota")
-	c.SkipACL = z.boolean("skipACL")
+	c.SkipACL = z.word("skipACL", "no", "yes") == "yes"
 	c.ContainerInterval = z.millis("znode.container.checkIntervalMs")
 	c.ContainerUnused = z.millis("znode.container.maxNeverUsedIntervalMs")
 	c.ContainerRate, _ = z.number("znode.container.maxPerMinute")
 	if z.boolean("reconfigEnabled") {
 		z.warn("reconfigEnabled has no effect: a standalone server has no members to change")
 	}
-	if v, ok := z.values["forceSync"]; ok && strings.EqualFold(v.value, "no") {
+	if z.word("forceSync", "yes", "no") == "no" {
 		z.warn("forceSync=no has no effect: writes are always on disk before they are acknowledged")
 	}
-	delete(z.values, "forceSync")
 	z.admin(&c)
 	z.trust(&c)
 	z.checkUnused()
 	return c
 }
 
-// refuseEnsemble reports ErrEnsemble for keys that only members of an ensemble have.
-func (z *zooCfg) refuseEnsemble() {
-	for _, key := range slices.Sorted(maps.Keys(z.values)) {
-		kind, _, numbered := strings.Cut(key, ".")
-		switch {
-		case numbered && (kind == "server" || kind == "group" || kind == "weight"), key == "dynamicConfigFile",
-			key == "peerType":
-			if len(z.errs) == 0 {
-				z.errs = append(z.errs, fmt.Errorf("%w (line %d: %s)", ErrEnsemble, z.values[key].line, key))
-			}
-			delete(z.values, key)
+// addresses reads where to listen. member is what the line of the only member says, which wins, as for ZooKeeper.
+func (z *zooCfg) addresses(c *Config, member string) {
+	plain := z.address("clientPort", "clientPortAddress")
+	if plain != "" && member != "" && plain != member {
+		host, port, _ := net.SplitHostPort(plain)
+		_, want, _ := net.SplitHostPort(member)
+		ip := net.ParseIP(host)
+		if port != want || host != "" && (ip == nil || !ip.IsUnspecified()) {
+			z.errs = append(z.errs, fmt.Errorf("server: clientPort and clientPortAddress say %s, and the line of the "+
+				"server says %s behind the semicolon: leave one out", plain, member))
 		}
 	}
-}
-
-func (z *zooCfg) addresses(c *Config) {
-	if addr := z.address("clientPort", "clientPortAddress"); addr != "" {
+	if addr := cmp.Or(member, plain); addr != "" {
 		c.Listen = []string{addr}
 	}
 	if addr := z.address("secureClientPort", "secureClientPortAddress"); addr != "" {
@@ -134,12 +134,12 @@ func (z *zooCfg) address(portKey, hostKey string) string {
 // admin turns the HTTP commands on if the file has a key for them. Unlike ZooKeeper it does not by default, which would
 // open a port to the network.
 func (z *zooCfg) admin(c *Config) {
-	on, given := z.values["admin.enableServer"]
-	delete(z.values, "admin.enableServer")
+	given := z.values["admin.enableServer"].value != ""
+	on := z.boolean("admin.enableServer")
 	port, hasPort := z.number("admin.serverPort")
 	host := z.text("admin.serverAddress")
 	c.AdminPath = z.text("admin.commandURL")
-	if given && !truth(on.value) || !given && !hasPort {
+	if given && !on || !given && !hasPort {
 		return
 	}
 	if !hasPort {
@@ -178,10 +178,11 @@ func (z *zooCfg) number(key string) (int, bool) {
 	if !ok || p.value == "" {
 		return 0, false
 	}
-	n, err := strconv.ParseInt(p.value, 0, 32)
-	if strings.HasPrefix(p.value, "0") && !strings.HasPrefix(strings.ToLower(p.value), "0x") {
-		n, err = strconv.ParseInt(p.value, 10, 32)
+	digits, base := p.value, 10
+	if after, ok := strings.CutPrefix(strings.ToLower(digits), "0x"); ok {
+		digits, base = after, 16
 	}
+	n, err := strconv.ParseInt(digits, base, 32)
 	if err != nil {
 		z.errs = append(z.errs, fmt.Errorf("server: line %d: %s must be a number: %s", p.line, key, p.value))
 		return 0, false
@@ -195,6 +196,38 @@ func (z *zooCfg) millis(key string) time.Duration {
 	return time.Duration(max(n, 0)) * time.Millisecond
 }
 
-func (z *zooCfg) boolean(key string) bool { return truth(z.text(key)) }
+func (z *zooCfg) boolean(key string) bool { return z.word(key, "false", "true") == "true" }
 
-func truth(s string) bool { return strings.EqualFold(s, "true") || strings.EqualFold(s, "yes") }
+// word reads a value that is one of a few words, in lower case; "" if there is none. ZooKeeper takes any other word for
+// one of them, and not always for the one that protects.
+func (z *zooCfg) word(key string, words ...string) string {
+	p := z.values[key]
+	delete(z.values, key)
+	value := strings.ToLower(p.value)
+	if value != "" && !slices.Contains(words, value) {
+		z.errs = append(z.errs, fmt.Errorf("server: line %d: %s must be %s: %s", p.line, key,
+			strings.Join(words, " or "), p.value))
+		return ""
+	}
+	return value
+}
+
+// refusePlaceholders reports errors for values that a tool should have filled in before, or that other programs' files
+// may refer to: ZooKeeper takes them as they are, so that a placeholder becomes a password, or the name of a directory.
+func (z *zooCfg) refusePlaceholders() {
+	for _, key := range slices.Sorted(maps.Keys(z.values)) {
+		p := z.values[key]
+		found := unfilled().FindString(p.value)
+		if found == "" {
+			continue
+		}
+		z.errs = append(z.errs, fmt.Errorf("server: line %d: %s has the placeholder %s, and nothing puts a value in "+
+			"here: write the value itself", p.line, key, found))
+		delete(z.values, key)
+	}
+}
+
+// unfilled matches placeholders.
+var unfilled = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\$\{[^}]*\}|\{\{[^}]*\}\}`)
+})

@@ -17,7 +17,7 @@ import (
 func TestZooCfgIsReadAsByZooKeeper(t *testing.T) {
 	t.Parallel()
 	users := filepath.Join(t.TempDir(), "jaas.conf")
-	jaas := "Client { x required user_no=\"no\"; };\nServer {\n" +
+	jaas := "Client { x required user_no=\"${no}\"; };\nServer {\n" +
 		"  org.apache.zookeeper.server.auth.DigestLoginModule required\n  user_super=\"adm\\\"in\"\n" +
 		"  user_bob=\"geheim\";\n};\n"
 	if err := os.WriteFile(users, []byte(jaas), 0o600); err != nil {
@@ -45,6 +45,32 @@ func TestZooCfgIsReadAsByZooKeeper(t *testing.T) {
 				TLSListen: []string{":2"}, MaxSessionTimeout: 7 * time.Second,
 				MaxFrame: 2 << 20, FourLetterWords: []string{"ruok", "stat", "mntr"},
 			},
+		},
+		"one member, as the official image writes it": {
+			"dataDir=/data\nstandaloneEnabled=true\nserver.1=localhost:2888:3888;2182\n",
+			server.Config{
+				TickTime: 3 * time.Second, MaxClientConns: 60, Data: "/data", Listen: []string{":2182"},
+			},
+		},
+		"one member with a role and addresses": {
+			"standaloneEnabled=false\npeerType=participant\nserver.5=[fd00::1]:1:2:participant|b:1:2;[::1]:2182\n",
+			server.Config{TickTime: 3 * time.Second, MaxClientConns: 60, Listen: []string{"[::1]:2182"}},
+		},
+		"one member that does not say where clients connect": {
+			"clientPort=2181\nclientPortAddress=0.0.0.0\nserver.1=127.0.0.1:2888:3888\n",
+			server.Config{TickTime: 3 * time.Second, MaxClientConns: 60, Listen: []string{"0.0.0.0:2181"}},
+		},
+		"one member that says the same": {
+			"clientPort=2181\nserver.1=a:2888:3888; 127.0.0.1:2181 \n",
+			server.Config{TickTime: 3 * time.Second, MaxClientConns: 60, Listen: []string{"127.0.0.1:2181"}},
+		},
+		"lines that go on": {
+			"dataDir=/d \\\r\n  \r\nclientPort\t1\rtickTime=20\\\n  00",
+			server.Config{TickTime: 2 * time.Second, MaxClientConns: 60, Data: "/d", Listen: []string{":1"}},
+		},
+		"letters": {
+			"dataDir=/d\\u00e4\\ud83d\\ude00\n# ä comment\n",
+			server.Config{TickTime: 3 * time.Second, MaxClientConns: 60, Data: "/dä\U0001f600"},
 		},
 		"system properties": {
 			"zookeeper.extendedTypesEnabled=true\nenforceQuota=true\nskipACL=yes\n" +
@@ -114,7 +140,8 @@ func TestZooCfgKeyWithoutEffectCausesAWarning(t *testing.T) {
 func TestZooCfgOfAnEnsembleIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
-		"server.1=a:2888:3888\nserver.2=b:2888:3888\n", "group.1=1:2\n",
+		"server.1=a:2888:3888\nserver.2=b:2888:3888\n", "group.1=1:2\n", "server.1=a:1:2:observer;2181\n",
+		"server.1=a:2888:3888;2181\nserver.2=b:2888:3888;2181\nserver.3=c:2888:3888:observer\n",
 		"dynamicConfigFile=/x\n", "peerType=observer\n",
 	} {
 		_, _, err := server.ParseZooCfg(strings.NewReader(text))
@@ -127,12 +154,43 @@ func TestZooCfgOfAnEnsembleIsRefused(t *testing.T) {
 func TestInvalidZooCfgIsRefused(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"\n\ntickTime=soon\n":                "line 3",
-		"clientPort=99999999999\n":           "clientPort",
-		"clientPortAddress=127.0.0.1\n":      "needs clientPort",
-		"bad\\u12=1\n":                       "line 1",
-		"saslUsersFile=/no/such/file\n":      "saslUsersFile",
-		"ssl.keyStore.location=/no/such.pem": "ssl.keyStore.location",
+		"\n\ntickTime=soon\n":           "line 3",
+		"clientPort=99999999999\n":      "clientPort",
+		"clientPortAddress=127.0.0.1\n": "needs clientPort",
+		"bad\\u12=1\n":                  "line 1",
+		"saslUsersFile=/no/such/file\n": "saslUsersFile",
+
+		// What would be guessed at, and how ZooKeeper guesses.
+		"dataDir=${ZK_DATA}\n": "line 1: dataDir has the placeholder ${ZK_DATA}",
+		"SASLAuthenticationProvider.superPassword=${PASSWORD}\n": "the placeholder ${PASSWORD}",
+		"maxClientCnxns={{ .Values.max }}\n":                     "the placeholder {{ .Values.max }}",
+		"noSuchKey=a${b}c\n":                                     "the placeholder ${b}",
+		"tickTime=2_000\n":                                       "tickTime must be a number",
+		"tickTime=2s\n":                                          "tickTime must be a number",
+		"jute.maxbuffer=4MB\n":                                   "jute.maxbuffer must be a number",
+		"jute.maxbuffer=0x4x\n":                                  "jute.maxbuffer must be a number",
+		"sessionRequireClientSASLAuth=1\n":                       "sessionRequireClientSASLAuth must be false or true",
+		"sessionRequireClientSASLAuth=yes\n":                     "sessionRequireClientSASLAuth must be false or true",
+		"enforce.auth.enabled=on\n":                              "enforce.auth.enabled must be false or true",
+		"admin.enableServer=no\n":                                "admin.enableServer must be false or true",
+		"skipACL=true\n":                                         "skipACL must be no or yes",
+		"forceSync=false\n":                                      "forceSync must be yes or no",
+		"ssl.clientAuth=required\n":                              "ssl.clientAuth must be none or want or need",
+		"a=b\ndataDir=/dä\n":                                     "line 2: dataDir: ZooKeeper reads",
+
+		"server.1=a:2888:3888;2181\nclientPort=2182\n":                        "say :2182, and the line",
+		"server.1=a:1:2;2181\nclientPort=2181\nclientPortAddress=127.0.0.1\n": "say 127.0.0.1:2181, and the line",
+		"server.a=a:2888:3888;2181\n":                                         "server.a must be server. and a number",
+		"server.1=a:2888;2181\n":                                              "want host:port:port",
+		"server.1=a:2888:3888:voter;2181\n":                                   "the role must be",
+		"server.1=a:2888:99999\n":                                             "want host:port:port",
+		"server.1=::1:2888:3888;2181\n":                                       "want host:port:port",
+		"server.1=[::1:2888:3888;2181\n":                                      "want ]: behind the address",
+		"server.1=a:2888:3888;a:b:2181\n":                                     "want a port or host:port for clients",
+		"server.1=a:2888:3888;\n":                                             "want a port or host:port for clients",
+		"server.1=a:2888:3888;2181;2182\n":                                    "want a port or host:port for clients",
+		"server.1=a:2888:3888;unix:2181\n":                                    "want a port or host:port for clients",
+		"ssl.keyStore.location=/no/such.pem":                                  "ssl.keyStore.location",
 	} {
 		if _, _, err := server.ParseZooCfg(strings.NewReader(text)); err == nil ||
 			!strings.Contains(err.Error(), want) {
@@ -162,6 +220,8 @@ func TestInvalidConfigIsRefused(t *testing.T) {
 func FuzzZooCfg(f *testing.F) {
 	f.Add("tickTime=2000\nserver.1=x\n\\")
 	f.Add("a\\u00")
+	f.Add("server.1=[::1]:1:2:observer|b:1:2;[::1]:2181\rclientPort=1\\\r\n")
+	f.Add("skipACL={{x}}\ndataDir=/\\ud83d\\ude00")
 	f.Fuzz(func(_ *testing.T, text string) {
 		// no files
 		if !strings.Contains(text, "sers") && !strings.Contains(text, "ssl") && !strings.Contains(text, "java") {

@@ -21,15 +21,18 @@ func (z *zooCfg) trust(c *Config) {
 	c.AllowFailedSASL = z.boolean("allowSaslFailedClients")
 	c.EnsembleNames = z.list("ensembleAuthName")
 	z.enforce(c)
-	for _, key := range []string{"saslUsersFile", "java.security.auth.login.config"} {
-		if path := z.text(key); path != "" {
-			users, err := readSASLUsers(path)
-			if err != nil {
-				z.errs = append(z.errs, fmt.Errorf("server: %s: %w", key, err))
-			}
-			c.SASLUsers = users
+	read := func(key string, users func(path string) (map[string]string, error)) {
+		path := z.text(key)
+		if path == "" {
+			return
+		}
+		var err error
+		if c.SASLUsers, err = users(path); err != nil {
+			z.errs = append(z.errs, fmt.Errorf("server: %s: %w", key, err))
 		}
 	}
+	read("saslUsersFile", ReadSASLUsers)
+	read("java.security.auth.login.config", readJAASUsers)
 	if password := z.text("SASLAuthenticationProvider.superPassword"); password != "" {
 		if c.SASLUsers == nil {
 			c.SASLUsers = make(map[string]string)
@@ -51,10 +54,9 @@ func (z *zooCfg) trust(c *Config) {
 func (z *zooCfg) enforce(c *Config) {
 	p := z.values["enforce.auth.enabled"]
 	schemes := z.values["enforce.auth.schemes"]
-	delete(z.values, "enforce.auth.enabled")
 	delete(z.values, "enforce.auth.schemes")
-	switch {
-	case !truth(p.value):
+	switch on := z.boolean("enforce.auth.enabled"); {
+	case !on:
 	case strings.EqualFold(schemes.value, "sasl"):
 		c.RequireSASL = true
 	default:
@@ -84,7 +86,7 @@ func (z *zooCfg) provider(c *Config, key string) {
 
 func (z *zooCfg) tls(c *Config) {
 	keys, trusted := z.text("ssl.keyStore.location"), z.text("ssl.trustStore.location")
-	client := z.text("ssl.clientAuth")
+	client := z.word("ssl.clientAuth", "none", "want", "need")
 	for _, key := range []string{
 		"ssl.keyStore.type", "ssl.trustStore.type", "ssl.keyStore.password",
 		"ssl.trustStore.password",
@@ -154,7 +156,7 @@ func serverTLS(keys, trusted, client string) (*tls.Config, error) {
 			err)
 	}
 	cfg := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
-	switch strings.ToLower(client) {
+	switch client {
 	case "none":
 		return cfg, nil
 	case "want":

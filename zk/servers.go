@@ -30,14 +30,25 @@ func (s server) String() string {
 //
 // The chroot begins with the first slash after a host. An exclamation mark precedes it after a unix socket, whose path
 // has slashes itself: "unix:/run/zk.sock!/app". The mark is allowed after hosts, too, and required if the chroot has a
-// comma: without it the chroot was most likely meant for the middle of the list, and all servers behind it would be
-// ignored.
+// comma, another sign that people separate servers with, or a port at its end: without it the chroot was most likely
+// meant for the middle of the list, and all servers behind it would be ignored.
 func parseServers(list string) ([]server, chroot, error) {
-	var servers []server
-	rest := strings.TrimSpace(list)
-	if rest == "" {
+	if strings.TrimSpace(list) == "" {
 		return nil, "", errors.New("zk: servers must not be empty: want host:port[,host:port…][/chroot] or unix:/path")
 	}
+	servers, root, err := splitServers(strings.TrimSpace(list))
+	if err == nil {
+		return servers, root, nil
+	}
+	if hint, ok := instead(list, len(servers) > 0); ok {
+		return nil, "", fmt.Errorf("zk: servers %q: %s", withoutPassword(list), hint)
+	}
+	return nil, "", fmt.Errorf("zk: servers %q: %w", withoutPassword(list), err)
+}
+
+// splitServers does not look for what to write instead. If only the chroot is wrong, it returns the servers, too.
+func splitServers(rest string) ([]server, chroot, error) {
+	var servers []server
 	for {
 		isUnix := strings.HasPrefix(rest, "unix:")
 		stops := ",/!"
@@ -50,7 +61,7 @@ func parseServers(list string) ([]server, chroot, error) {
 		}
 		s, err := parseServer(strings.TrimSpace(entry), isUnix)
 		if err != nil {
-			return nil, "", fmt.Errorf("zk: servers %q: %w", list, err)
+			return nil, "", err
 		}
 		servers = append(servers, s)
 		switch stop {
@@ -60,16 +71,25 @@ func parseServers(list string) ([]server, chroot, error) {
 			rest = strings.TrimLeft(rest[1:], " ")
 		default:
 			root, err := parseChroot(strings.TrimPrefix(rest, "!"))
-			if err == nil && stop == '/' && strings.Contains(string(root), ",") {
-				const hint = "put the chroot after the last server, or write host!/a,b"
-				err = fmt.Errorf("chroot must not have a comma: %s: %s", root, hint)
+			if found := unlikely(string(root)); err == nil && stop == '/' && found != "" {
+				err = fmt.Errorf("chroot must not have %q: put it after the last server and its port, or write %s!%s",
+					found, servers[len(servers)-1], root)
 			}
-			if err != nil {
-				return nil, "", fmt.Errorf("zk: servers %q: %w", list, err)
-			}
-			return servers, root, nil
+			return servers, root, err
 		}
 	}
+}
+
+// unlikely returns what stands in a chroot by mistake: a separator of servers, or a port at the end. It is empty if
+// there is nothing such.
+func unlikely(root string) string {
+	if i := strings.IndexFunc(root, isSeparator); i >= 0 {
+		return root[i : i+1]
+	}
+	if i := strings.LastIndexByte(root, ':'); i >= 0 && validPort(root[i+1:]) {
+		return root[i:]
+	}
+	return ""
 }
 
 func parseChroot(path string) (chroot, error) {
@@ -99,17 +119,22 @@ func parseServer(entry string, isUnix bool) (server, error) {
 	case strings.Contains(entry, ":"):
 		var err error
 		if host, port, err = net.SplitHostPort(entry); err != nil {
-			return server{}, fmt.Errorf("%w (an IPv6 address needs brackets: [::1]:2181)", err)
+			return server{}, fmt.Errorf("%w (want host:port, or [::1]:2181 for an IPv6 address)", err)
 		}
 	}
 	if host == "" {
 		return server{}, fmt.Errorf("host must not be empty: %q", entry)
 	}
-	if strings.ContainsAny(host, "[]@ \t\n") {
+	if strings.ContainsAny(host, "[]@; \t\r\n\"'") {
 		return server{}, fmt.Errorf("invalid host name: %q", host)
 	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+	if !validPort(port) {
 		return server{}, fmt.Errorf("invalid port: %q", port)
 	}
 	return server{network: "tcp", address: net.JoinHostPort(host, port), host: host}, nil
+}
+
+func validPort(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && n > 0
 }

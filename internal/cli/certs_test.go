@@ -52,7 +52,11 @@ func writeCertificates(dir string) error {
 	}
 	leaf := func(serial int64, usage x509.ExtKeyUsage) *x509.Certificate {
 		return &x509.Certificate{
-			SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "test"},
+			SerialNumber: big.NewInt(serial),
+			Subject: pkix.Name{
+				CommonName:         "test.example.com",
+				OrganizationalUnit: []string{"#5 R&D"}, Organization: []string{"Acme , Inc."},
+			},
 			NotBefore: ca.NotBefore, NotAfter: ca.NotAfter,
 			KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{usage},
 		}

@@ -59,9 +59,9 @@ func newServe(app *command.App) *cobra.Command {
 acknowledged survives kill -9 and power loss. For an ensemble of several machines use Apache ZooKeeper.
 
 Commands use this server if they name it with --connect. Commands that name no server use this user's own
-server, a different one (turnstile own-server). The server reads certificates and users when it starts:
-restart it after they change. Its clients keep their sessions and locks if it is back within their session
-timeout.
+server, a different one (turnstile own-server). Certificates are read again when their files have changed.
+Users and a zoo.cfg are read when the server starts: restart it after they change. Its clients keep their
+sessions and locks if it is back within their session timeout.
 
 When it is ready it prints one line with its addresses. Warnings go to standard error.`,
 		Example: `  turnstile serve --listen 127.0.0.1:2181 --data /var/lib/turnstile
@@ -171,7 +171,12 @@ func (s *serving) secure(cfg *server.Config) error {
 		return fmt.Errorf("--listen: %w", err)
 	}
 	for _, address := range addresses {
-		if _, _, err := net.SplitHostPort(address); err != nil && !strings.HasPrefix(address, "unix:") {
+		if strings.HasPrefix(address, "unix:") {
+			if strings.ContainsAny(address, ",!") {
+				return fmt.Errorf("--listen: the path of a socket must not have a comma or an exclamation mark, "+
+					"because no --connect could name it: %q", address)
+			}
+		} else if _, _, err := net.SplitHostPort(address); err != nil {
 			return fmt.Errorf("--listen must be host:port or unix:/path: %q", address)
 		}
 	}
@@ -203,34 +208,11 @@ func (s *serving) secure(cfg *server.Config) error {
 		cfg.Listen = plain
 	}
 	if s.saslUsers != "" {
-		if cfg.SASLUsers, err = readUsers(s.saslUsers); err != nil {
+		if cfg.SASLUsers, err = server.ReadSASLUsers(s.saslUsers); err != nil {
 			return fmt.Errorf("--sasl-users: %w", err)
 		}
 	}
 	return nil
-}
-
-// readUsers reads a file of users and passwords.
-func readUsers(path string) (map[string]string, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	users := make(map[string]string)
-	n := 0
-	for line := range strings.Lines(string(text)) {
-		n++
-		line = strings.TrimRight(line, "\r\n")
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		user, password, ok := strings.Cut(line, ":")
-		if !ok || user == "" || password == "" {
-			return nil, fmt.Errorf("%s, line %d: want user:password", path, n)
-		}
-		users[user] = password
-	}
-	return users, nil
 }
 
 // run serves until a signal comes, or until the server ends by itself.

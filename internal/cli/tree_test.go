@@ -497,3 +497,43 @@ func TestImportRefusesWhatIsMalformed(t *testing.T) {
 		})
 	}
 }
+
+// Whichever of the creations of a chroot is lost, or its reply: the node is made.
+func TestChrootIsMadeWhicheverRequestIsLost(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []zktest.Fault{zktest.DropReply, zktest.CutBefore} {
+		for nth := 1; ; nth++ {
+			srv := newServer(t)
+			var mu sync.Mutex
+			n, hit := 0, false
+			srv.Control(func(r zktest.Request) zktest.Fault {
+				mu.Lock()
+				defer mu.Unlock()
+				if r.Path != "/none" && r.Path != "/none/here" {
+					return zktest.Pass
+				}
+				if n++; n == nth {
+					hit = true
+					return fault
+				}
+				return zktest.Pass
+			})
+			r := start(t, "create", "--connect", srv.Addr()+"/none/here", "--parents", "/a/b", "x")
+			r.wantCode(0)
+			srv.Control(nil)
+			sess := srv.Session(t, time.Minute)
+			if _, there, err := sess.Exists(t.Context(), "/none/here/a/b"); err != nil || !there {
+				t.Fatalf("request %d: there is no node, %v", nth, err)
+			}
+			mu.Lock()
+			done := !hit
+			mu.Unlock()
+			if done {
+				if nth < 4 {
+					t.Errorf("%d requests made the chroot, want at least 3", nth-1)
+				}
+				break
+			}
+		}
+	}
+}

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -113,10 +114,16 @@ func showWho(ctx context.Context, app *command.App, n *command.Connection, paths
 	defer client.Close() // nothing of ours is at the server
 	ctx, cancel := n.Answering(ctx)
 	defer cancel()
-	lines := make([]lineAt, len(paths))
-	for i, path := range paths {
-		if lines[i], err = readLine(ctx, client, sess, path); err != nil {
+	var lines []lineAt
+	var closed []error // of paths that these credentials may not read
+	for _, path := range paths {
+		switch l, err := readLine(ctx, client, sess, path); {
+		case errors.Is(err, zk.NoAuth):
+			closed = append(closed, command.Failed(err))
+		case err != nil:
 			return n.Unanswered(err, client)
+		default:
+			lines = append(lines, l)
 		}
 	}
 	var wrong error
@@ -139,6 +146,10 @@ func showWho(ctx context.Context, app *command.App, n *command.Connection, paths
 		if err != nil {
 			return err
 		}
+	}
+	for _, err := range closed {
+		wrong = &command.Error{Code: command.ExitNoAccess}
+		fmt.Fprintln(app.Stderr, "turnstile:", err)
 	}
 	return wrong
 }

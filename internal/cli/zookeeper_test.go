@@ -75,6 +75,12 @@ func TestEveryKindOfLockOnApacheZooKeeper(t *testing.T) {
 		holder.signal(syscall.SIGTERM)
 		holder.wantCode(3)
 	}
+	run(0, "create", "--parents", "/part/a/x")
+	run(0, "create", "--auth", "digest:ann:secret", "--acl", "creator", "/part/b")
+	run(0, "create", "--auth", "digest:ann:secret", "/part/b/hidden")
+	if got, want := run(77, "tree", "/part"), "/part\n  a\n    x\n  b\n"; got != want {
+		t.Errorf("tree with a node that may not be listed prints %q, want %q", got, want)
+	}
 	holder := start(t, append(append([]string{"lock"}, flags...), "/r", "--", "puppet")...)
 	holder.ready()
 	if got := run(0, "revoke", "--reason", "maintenance", "/r"); !strings.Contains(got, "has released it") {

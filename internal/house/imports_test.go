@@ -63,9 +63,7 @@ var rules = []rule{
 			"internal/cli/...", "internal/certfile", "internal/supervise", "internal/ownserver", "internal/measure",
 			"zk", "lock", "elect", "queue", "server", "barrier", "counter", "cache", "member", "discovery",
 		},
-		foreign: []string{
-			"github.com/robfig/cron/v3", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys",
-		},
+		foreign: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"},
 	},
 	{path: "cmd/turnstile", ours: []string{"internal/cli"}},
 	{

@@ -115,12 +115,17 @@ func stateDir(env map[string]string) (string, error) {
 	return filepath.Join(home, ".local", "state", "turnstile"), nil
 }
 
+// isAddress reports whether --connect can name a socket, as Addresses promises.
+func isAddress(socket string) bool {
+	return len(socket) <= maxSocketPath && !strings.ContainsAny(socket, ",!")
+}
+
 // SocketIn returns the path of a socket in a directory, by whatever name that is given. A socket whose path would be
-// too long is in a directory under /tmp. PrivateDir makes either directory.
+// too long, or that --connect cannot name, is in a directory under /tmp. PrivateDir makes either directory.
 func SocketIn(dir, name string) string {
 	dir = resolved(dir)
 	socket := filepath.Join(dir, name)
-	if len(socket) <= maxSocketPath {
+	if isAddress(socket) {
 		return socket
 	}
 	if name == socketName {

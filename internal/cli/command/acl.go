@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -43,21 +46,71 @@ func ParseACL(s string) ([]zk.ACL, error) {
 		return zk.CreatorACL(), nil
 	}
 	var list []zk.ACL
-	for entry := range strings.SplitSeq(s, ",") {
-		// The identity may contain colons, as those of digest and of IPv6 do.
-		scheme, rest, _ := strings.Cut(entry, ":")
-		i := strings.LastIndexByte(rest, ':')
-		if scheme == "" || i < 0 {
-			return nil, fmt.Errorf("%q must be %s, %s, or scheme:id:rights such as sasl:ann:cdrwa "+
-				"(several separated by commas)", entry, aclOpen, aclCreator)
-		}
-		perms, err := ParsePerms(rest[i+1:])
+	for {
+		entry, rest, more, err := cutACL(s)
 		if err != nil {
-			return nil, fmt.Errorf("%q: %w", entry, err)
+			return nil, err
 		}
-		list = append(list, zk.ACL{Perms: perms, ID: zk.ID{Scheme: scheme, ID: rest[:i]}})
+		list = append(list, entry)
+		if !more {
+			return list, nil
+		}
+		s = rest
 	}
-	return list, nil
+}
+
+// attributeNext reports whether text goes on within the name of a certificate: with the next attribute, as O=.
+func attributeNext(text string) bool {
+	keyword, _, ok := strings.Cut(strings.TrimLeft(text, " "), "=")
+	return ok && isWord(keyword)
+}
+
+// isWord reports whether text can be a scheme, or the keyword of an attribute.
+func isWord(text string) bool {
+	return text != "" && !strings.ContainsFunc(text, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_.-", r)
+	})
+}
+
+// cutACL reads the first entry of a list, and returns what follows its comma.
+//
+// A name of a certificate, such as CN=ann,O=Acme\, Inc., can stand as it is: a comma behind a backslash, or before an
+// attribute, does not end an entry. Any other identity that has a comma is in double quotes, as strconv.Quote writes.
+func cutACL(s string) (entry zk.ACL, rest string, more bool, err error) {
+	from := 0
+	scheme, after, _ := strings.Cut(s, ":")
+	quoted, quoteErr := strconv.QuotedPrefix(after)
+	if quoteErr == nil && after[0] == '"' && !strings.Contains(scheme, ",") {
+		from = len(scheme) + 1 + len(quoted)
+	}
+	text := s
+	for i := from; i < len(s); i++ {
+		if s[i] == '\\' {
+			i++ // what it escapes
+		} else if s[i] == ',' && !attributeNext(s[i+1:]) {
+			text, rest, more = s[:i], s[i+1:], true
+			break
+		}
+	}
+	text = strings.TrimSpace(text)
+	scheme, after, _ = strings.Cut(text, ":")
+	// The identity may contain colons, as those of digest and of IPv6 do.
+	i := strings.LastIndexByte(after, ':')
+	if !isWord(scheme) || i < 0 {
+		return entry, "", false, fmt.Errorf("%q must be %s, %s, or scheme:id:rights such as sasl:ann:cdrwa (several "+
+			"separated by commas; an id that has a comma in double quotes)", text, aclOpen, aclCreator)
+	}
+	id := after[:i]
+	if from > 0 {
+		if id, err = strconv.Unquote(id); err != nil {
+			return entry, "", false, fmt.Errorf("%q: want a colon and rights behind the id in quotes", text)
+		}
+	}
+	perms, err := ParsePerms(after[i+1:])
+	if err != nil {
+		return entry, "", false, fmt.Errorf("%q: %w", text, err)
+	}
+	return zk.ACL{Perms: perms, ID: zk.ID{Scheme: scheme, ID: id}}, rest, more, nil
 }
 
 // A right is what an entry may grant, with its letter.
@@ -70,17 +123,34 @@ var rights = []right{
 	{'c', zk.PermCreate}, {'d', zk.PermDelete}, {'r', zk.PermRead}, {'w', zk.PermWrite}, {'a', zk.PermAdmin},
 }
 
-// FormatACL writes an access control list as ParseACL reads it.
+// FormatACL writes an access control list as ParseACL reads it, one or several such joined by commas. It is printable.
 func FormatACL(list []zk.ACL) string {
 	entries := make([]string, len(list))
 	for i, entry := range list {
-		entries[i] = entry.ID.Scheme + ":" + entry.ID.ID + ":" + FormatPerms(entry.Perms)
+		scheme, id, rights := entry.ID.Scheme+":", entry.ID.ID, ":"+FormatPerms(entry.Perms)
+		entries[i] = scheme + id + rights
+		again, _, more, err := cutACL(entries[i])
+		if err != nil || more || again != entry || !plainText(id) || strings.HasPrefix(id, `"`) {
+			entries[i] = scheme + strconv.QuoteToGraphic(id) + rights
+		}
 	}
 	return strings.Join(entries, ",")
 }
 
-// FormatPerms writes rights as letters, as ZooKeeper's own command line does.
+// plainText reports whether a terminal can print text as it is.
+func plainText(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsGraphic(r) })
+}
+
+// allRights are those that have a letter.
+const allRights = zk.PermCreate | zk.PermDelete | zk.PermRead | zk.PermWrite | zk.PermAdmin
+
+// FormatPerms writes rights as letters, as ZooKeeper's own command line does. No rights, and those without a letter,
+// which servers store, too, are a number.
 func FormatPerms(perms zk.Perms) string {
+	if perms == 0 || perms&^allRights != 0 {
+		return strconv.Itoa(int(perms))
+	}
 	var b strings.Builder
 	for _, r := range rights {
 		if perms&r.perm != 0 {
@@ -90,8 +160,11 @@ func FormatPerms(perms zk.Perms) string {
 	return b.String()
 }
 
-// ParsePerms reads rights as ZooKeeper's own command line writes them.
+// ParsePerms reads rights as FormatPerms writes them.
 func ParsePerms(s string) (zk.Perms, error) {
+	if n, err := strconv.ParseInt(s, 10, 32); err == nil {
+		return zk.Perms(n), nil
+	}
 	var perms zk.Perms
 	for _, letter := range s {
 		i := slices.IndexFunc(rights, func(r right) bool { return r.letter == letter })

@@ -3,6 +3,7 @@ package command
 // Types of flag values.
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -26,21 +27,51 @@ func (d *Duration) String() string {
 
 // Set parses the value.
 func (d *Duration) Set(s string) error {
-	parsed, err := time.ParseDuration(s)
-	if seconds, ferr := strconv.ParseFloat(s, 64); ferr == nil {
-		if math.IsNaN(seconds) || math.Abs(seconds) > math.MaxInt64/float64(time.Second) {
-			return fmt.Errorf("%q is out of range", s)
-		}
-		parsed, err = time.Duration(seconds*float64(time.Second)), nil
-	}
-	if err != nil {
-		return fmt.Errorf("%q is not a duration: write 90s, 1m30s, or seconds such as 1.5", s)
-	}
-	if parsed < 0 {
+	seconds, err := strconv.ParseFloat(s, 64)
+	switch {
+	case err != nil && !errors.Is(err, strconv.ErrRange): // no number
+		parsed, err := ParseDuration(s)
+		*d = Duration(parsed)
+		return err
+	case math.IsNaN(seconds), math.IsInf(seconds, 0) && err == nil:
+		return fmt.Errorf("%q is out of range", s)
+	case seconds < 0:
 		return fmt.Errorf("%q is negative", s)
+	case seconds >= math.MaxInt64/float64(time.Second):
+		return errTooLong(s)
 	}
-	*d = Duration(parsed)
+	*d = Duration(seconds * float64(time.Second))
 	return nil
+}
+
+// ParseDuration parses a duration as Go writes it. It returns an error if there is none, or if it is negative or longer
+// than a Duration can be.
+func ParseDuration(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	switch {
+	case err == nil && d < 0:
+		return 0, fmt.Errorf("%q is negative", s)
+	case err == nil:
+		return d, nil
+	}
+	// With other digits it would be a duration, so the number is too large.
+	zeros := strings.Map(func(r rune) rune {
+		if '0' <= r && r <= '9' {
+			return '0'
+		}
+		return r
+	}, s)
+	switch _, err := time.ParseDuration(zeros); {
+	case err == nil && strings.HasPrefix(s, "-"):
+		return 0, fmt.Errorf("%q is negative", s)
+	case err == nil:
+		return 0, errTooLong(s)
+	}
+	return 0, fmt.Errorf("%q is not a duration: write 90s, 1m30s, or seconds such as 1.5", s)
+}
+
+func errTooLong(s string) error {
+	return fmt.Errorf("%q is out of range: it is too long, at most 2562047h (292 years) are possible", s)
 }
 
 // ExitCode is a flag's value: what a process can exit with.

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/robfig/cron/v3"
 	"github.com/spf13/cobra"
 
 	"github.com/seed-a3166700/turnstile/internal/cli/command"
@@ -39,10 +38,15 @@ func newCron(app *command.App) *cobra.Command {
 		Use:   "cron PATH SCHEDULE [BODY]",
 		Short: "Put an item at each time of a schedule",
 		Long: `Puts an item with the given BODY into the queue at PATH at each time that SCHEDULE tells, until a
-signal ends it. SCHEDULE is a cron expression of five fields (minute, hour, day of the month, month, day of
-the week), or @hourly, @daily, @weekly, @monthly, @yearly, or @every and a time. Times are local; a SCHEDULE
-that begins with CRON_TZ=Europe/Berlin has another place's. Where clocks are put forward, a time that they
-leave out has no item; where they are put back, one that comes twice has two. CRON_TZ=UTC knows neither.
+signal ends it. SCHEDULE is a cron expression of five fields: minute, hour, day of the month, month, and day
+of the week, which is 0 to 7 or SUN to SAT; 0 and 7 are Sunday. If neither of the day fields begins with a
+star, a day needs to be in one of them only, as for cron. SCHEDULE can also be @hourly, @daily, @weekly,
+@monthly, @yearly, or @every and a duration in whole seconds; @every 10m comes at each multiple of 10 minutes
+since 1970.
+
+Times are UTC, whatever TZ is, so that every machine has the same. A SCHEDULE that begins with
+CRON_TZ=Europe/Berlin has another place's. Where clocks are put forward there, a time that they leave out has
+no item; where they are put back, one that comes twice has two.
 
 Run the same command on several machines: each item is put exactly once, by one of them, and if that one
 stops, another goes on. They belong together by --name, by default SCHEDULE and BODY. If none runs for a
@@ -76,6 +80,9 @@ For each item that this process has put it prints its time and id. Exit codes: 0
 			if err != nil {
 				return command.Usage(cmd, err)
 			}
+			if schedule.unzoned && !isUTC(time.Local, time.Now().Year()) {
+				c.App.Say("the times of SCHEDULE are UTC; to have another place's, begin it with CRON_TZ=Europe/Berlin")
+			}
 			return c.run(cmd.Context(), schedule, m)
 		},
 	}
@@ -86,39 +93,15 @@ For each item that this process has put it prints its time and id. Exit codes: 0
 	return cmd
 }
 
-// parseSchedule parses a cron expression.
-func parseSchedule(text string) (queue.Schedule, error) {
-	s, err := cron.ParseStandard(text)
-	if after, ok := strings.CutPrefix(text, "@every "); ok && err == nil {
-		if d, _ := time.ParseDuration(after); d < time.Second { // the parser takes such for one second
-			err = errors.New("the time must be at least 1s")
-		}
-	}
-	if err != nil {
-		const such = "SCHEDULE %q is not understood: %w; such are '30 3 * * *' (daily at 3:30) and '@every 10m'"
-		return nil, fmt.Errorf(such, text, err)
-	}
-	if every, ok := s.(cron.ConstantDelaySchedule); ok {
-		return multiples(every.Delay), nil
-	}
-	if s.Next(time.Now()).IsZero() {
-		return nil, fmt.Errorf("SCHEDULE %q never comes: there is no such day", text)
-	}
-	return s, nil
-}
-
-// multiples are the times that are a multiple of a duration after 1970: the same for all processes, whenever they
-// began, unlike those of cron's @every.
-type multiples time.Duration
-
-// Next returns the first multiple after t.
-func (m multiples) Next(t time.Time) time.Time {
-	d := time.Duration(m)
-	return t.Add(d - time.Duration(t.UnixNano())%d)
+// isUTC reports whether a zone's clocks show UTC all year.
+func isUTC(zone *time.Location, year int) bool {
+	_, winter := time.Date(year, time.January, 1, 0, 0, 0, 0, zone).Zone()
+	_, summer := time.Date(year, time.July, 1, 0, 0, 0, 0, zone).Zone()
+	return winter == 0 && summer == 0
 }
 
 // run puts items until a signal comes. It stays while no server is in reach.
-func (c *crontab) run(ctx context.Context, s queue.Schedule, m queue.Message) error {
+func (c *crontab) run(ctx context.Context, s parsed, m queue.Message) error {
 	repeat := func(ctx context.Context, _ *zk.Client, q *queue.Queue) error {
 		output, fail := context.WithCancelCause(context.WithoutCancel(ctx))
 		ctx, cancel := context.WithCancel(ctx)
@@ -130,7 +113,7 @@ func (c *crontab) run(ctx context.Context, s queue.Schedule, m queue.Message) er
 			Put: func(due time.Time, id string) {
 				out := cronJSON{c.Path, c.name, command.Timestamp(due), id}
 				c.App.Did = true
-				if err := c.App.Report(c.AsJSON, out, "%s %s\n", due.Local().Format(time.DateTime), id); err != nil {
+				if err := c.App.Report(c.AsJSON, out, "%s %s\n", due.In(s.zone).Format(time.DateTime), id); err != nil {
 					fail(err)
 				}
 			},

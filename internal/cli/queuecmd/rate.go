@@ -40,10 +40,14 @@ func parseRate(text string, burst int) (queue.Rate, error) {
 	if per != "" && (per[0] < '0' || per[0] > '9') {
 		per = "1" + per // 10/s is 10/1s
 	}
-	d, durationErr := time.ParseDuration(per)
+	d, durationErr := command.ParseDuration(per)
 	if !ok || err != nil || durationErr != nil || items < 1 || d <= 0 {
 		const want = "RATE %q must be a number of items, a slash and a time, such as 10/s or 100/1m30s, or %s"
-		return queue.Rate{}, fmt.Errorf(want, text, noRate)
+		err := fmt.Errorf(want, text, noRate)
+		if ok && durationErr != nil {
+			err = fmt.Errorf("%w: %w", err, durationErr)
+		}
+		return queue.Rate{}, err
 	}
 	return queue.Rate{Items: items, Per: d, Burst: burst}, nil
 }

@@ -18,10 +18,12 @@ func newACL(app *command.App) *cobra.Command {
 		Use:   "acl",
 		Short: "Show and set who may use a node",
 		Long: `Shows and sets the access control list of a node. It holds for the node alone, not for its children. An
-entry is scheme:id:rights, such as sasl:ann:cdrwa. The rights are c, d, r, w and a for create, delete, read, write and
-admin.`,
+entry is scheme:id:rights, such as sasl:ann:cdrwa. The rights are c, d, r, w and a for create, delete, read,
+write and admin, or a number. A comma separates entries, except behind a backslash or before NAME=, so that the
+names of certificates stand as they are: x509:CN=bob,O=Acme:r. An id that has another comma is in double quotes.`,
 		Example: `  turnstile acl get /app
-  turnstile acl set /app sasl:ann:cdrwa,world:anyone:r`,
+  turnstile acl set /app sasl:ann:cdrwa,world:anyone:r
+  turnstile acl set /copy "$(turnstile acl get /app | paste -sd, -)"`,
 	}, newACLGet(app), newACLSet(app))
 }
 
@@ -30,7 +32,7 @@ func newACLGet(app *command.App) *cobra.Command {
 	return a.run(&cobra.Command{
 		Use:   "get PATH",
 		Short: "Show who may use a node",
-		Long: "Prints one entry a line, in the form that turnstile acl set takes." +
+		Long: "Prints one entry a line, in the form that turnstile acl set and --acl take, joined by commas." +
 			fmt.Sprintf(exitCodes, "no such node"),
 	}, "/app", "a JSON object", func(ctx context.Context, client *zk.Client) error {
 		if _, err := a.synced(ctx, client); err != nil {

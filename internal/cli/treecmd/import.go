@@ -108,7 +108,7 @@ func (m *importer) run(ctx context.Context) (err error) {
 			Hint: "nothing was created",
 		}
 	}
-	if m.parents {
+	if m.parents || lastSlash(m.Path) == 0 { // at least the chroot
 		if err := m.makeParents(ctx); err != nil {
 			return err
 		}
@@ -170,10 +170,20 @@ func (m *importer) nodes(f func(node entry, at int64) bool) error {
 	}
 }
 
+// makeParents creates what is missing above PATH, and the chroot of --connect.
 func (m *importer) makeParents(ctx context.Context) error {
 	parent := m.Path[:max(1, lastSlash(m.Path))]
-	_, err := m.client.CreateAll(ctx, zk.Node{Path: parent, ACL: m.Connection.ACL()},
-		zk.Parents{ACL: m.Connection.ACL()})
+	if parent == "/" {
+		_, there, err := m.client.Exists(ctx, parent)
+		switch {
+		case there, errors.Is(err, zk.NoAuth): // which only a node that exists can say
+			return nil
+		case err != nil:
+			return err
+		}
+		return createChroot(ctx, m.client, m.Connection.ACL())
+	}
+	_, err := createNode(ctx, m.client, zk.Node{Path: parent, ACL: m.Connection.ACL()}, true)
 	if errors.Is(err, zk.NodeExists) {
 		return nil
 	}

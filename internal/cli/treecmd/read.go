@@ -23,7 +23,8 @@ func newList(app *command.App) *cobra.Command {
 	cmd := a.run(&cobra.Command{
 		Use:   "ls PATH",
 		Short: "List the children of a node",
-		Long:  "Lists the names of a node's children, sorted." + fmt.Sprintf(exitCodes, "no such node"),
+		Long: `Lists the names of a node's children, sorted. With -l or --json it leaves out what the client may not
+read; at the end it names such nodes and exits with 77.` + fmt.Sprintf(exitCodes, "no such node"),
 		Example: `  turnstile ls /
   turnstile ls --connect zk1:2181 -l /app`,
 	}, "/app", "one JSON object per child", func(ctx context.Context, client *zk.Client) error {
@@ -46,7 +47,16 @@ func newList(app *command.App) *cobra.Command {
 		if !a.AsJSON && len(names) > 0 {
 			fmt.Fprintln(table, "NAME\tMODE\tCHILDREN\tBYTES\tVERSION\tMODIFIED")
 		}
-		err = each(ctx, client, a.Path, names, func(name string, s zk.Stat) error {
+		var closed closedNodes
+		hidden := func(name string) error {
+			closed.add(join(a.Path, name))
+			if a.AsJSON {
+				return nil
+			}
+			_, err := fmt.Fprintf(table, "%s\t?\t?\t?\t?\t?\n", name)
+			return command.OutputError(err)
+		}
+		err = each(ctx, client, a.Path, names, hidden, func(name string, s zk.Stat) error {
 			if a.AsJSON {
 				return app.JSON(newNodeJSON(join(a.Path, name), s))
 			}
@@ -54,15 +64,20 @@ func newList(app *command.App) *cobra.Command {
 				s.Version, command.Since(time.UnixMilli(s.Mtime)))
 			return command.OutputError(err)
 		})
-		return errors.Join(err, command.OutputError(table.Flush()))
+		if err := errors.Join(err, command.OutputError(table.Flush())); err != nil {
+			return err
+		}
+		return closed.err()
 	})
 	cmd.Flags().BoolVarP(&long, "long", "l", false, "show each child's mode, size, version and time, too")
 	return cmd
 }
 
-// each calls f with the metadata of a node's children. Those that go meanwhile are left out.
+// each calls f with the metadata of a node's children, or hidden if the server does not tell it: newer ones do so only
+// to those who may read the node. Those that go meanwhile are left out.
 func each(
-	ctx context.Context, client *zk.Client, dir string, names []string, f func(name string, s zk.Stat) error,
+	ctx context.Context, client *zk.Client, dir string, names []string, hidden func(name string) error,
+	f func(name string, s zk.Stat) error,
 ) error {
 	for chunk := range slices.Chunk(names, atOnce) {
 		sess, err := client.Session(ctx)
@@ -77,6 +92,11 @@ func each(
 		b.Send()
 		for i, name := range chunk {
 			e, err := seen[i].Get(ctx)
+			if errors.Is(err, zk.NoAuth) {
+				if err = hidden(name); err == nil {
+					continue
+				}
+			}
 			if err != nil {
 				for _, rest := range seen[i+1:] {
 					rest.Abandon()
@@ -101,7 +121,8 @@ func newTree(app *command.App) *cobra.Command {
 		Use:   "tree PATH",
 		Short: "Show a node and everything below it",
 		Long: `Shows the nodes from PATH down, each below its parent. It reads while it prints, so a large tree needs
-little memory, and nodes that change meanwhile may be shown in their old or in their new state.` +
+little memory, and nodes that change meanwhile may be shown in their old or in their new state. What the
+client may not read is left out; at the end the command names such nodes and exits with 77.` +
 			fmt.Sprintf(exitCodes, "no such node"),
 		Example: `  turnstile tree /app
   turnstile tree --depth 1 /`,
@@ -123,7 +144,11 @@ little memory, and nodes that change meanwhile may be shown in their old or in t
 		if err := a.showNode(a.Path, "", a.Path, s); err != nil {
 			return err
 		}
-		return a.showBelow(ctx, client, a.Path, "", depth, s)
+		var closed closedNodes
+		if err := a.showBelow(ctx, client, &closed, a.Path, "", depth, s); err != nil {
+			return err
+		}
+		return closed.err()
 	})
 	cmd.Flags().IntVar(&depth, "depth", 0, "how many levels below PATH to show; 0 means all")
 	return cmd
@@ -144,7 +169,7 @@ func (a *access) showNode(path, indent, name string, s zk.Stat) error {
 // showBelow prints what is below a node. Only the names along the way from the root, and their siblings', are in
 // memory.
 func (a *access) showBelow(
-	ctx context.Context, client *zk.Client, path, indent string, depth int, s zk.Stat,
+	ctx context.Context, client *zk.Client, closed *closedNodes, path, indent string, depth int, s zk.Stat,
 ) error {
 	if s.NumChildren == 0 {
 		return nil
@@ -153,16 +178,54 @@ func (a *access) showBelow(
 	if errors.Is(err, zk.NoNode) {
 		return nil // it went meanwhile
 	}
+	if errors.Is(err, zk.NoAuth) {
+		closed.add(path)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	indent += "  "
-	return each(ctx, client, path, names, func(name string, s zk.Stat) error {
+	hidden := func(name string) error {
+		closed.add(join(path, name))
+		if a.AsJSON {
+			return nil
+		}
+		return a.App.Printf("%s%s\n", indent, name)
+	}
+	return each(ctx, client, path, names, hidden, func(name string, s zk.Stat) error {
 		if err := a.showNode(join(path, name), indent, name, s); err != nil || depth == 1 {
 			return err
 		}
-		return a.showBelow(ctx, client, join(path, name), indent, max(depth-1, 0), s)
+		return a.showBelow(ctx, client, closed, join(path, name), indent, max(depth-1, 0), s)
 	})
+}
+
+// closedNodes are those of which the server does not tell the client everything.
+type closedNodes struct {
+	first []string
+	more  int
+}
+
+func (c *closedNodes) add(path string) {
+	if len(c.first) < 3 {
+		c.first = append(c.first, path)
+	} else {
+		c.more++
+	}
+}
+
+// err is nil if there are none.
+func (c *closedNodes) err() error {
+	if len(c.first) == 0 {
+		return nil
+	}
+	names := strings.Join(c.first, ", ")
+	if c.more > 0 {
+		names += fmt.Sprintf(" and %d more", c.more)
+	}
+	err := fmt.Errorf("%w to see all of %s", zk.NoAuth, names)
+	return &command.Error{Code: command.ExitNoAccess, Err: err, Hint: "other credentials may show more: see --auth"}
 }
 
 func newGet(app *command.App) *cobra.Command {

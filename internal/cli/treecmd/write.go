@@ -157,12 +157,7 @@ command.` +
 			return err
 		}
 		node.Data = data
-		var made zk.Created
-		if parents {
-			made, err = client.CreateAll(ctx, node, zk.Parents{ACL: node.ACL})
-		} else {
-			made, err = client.CreateNode(ctx, node)
-		}
+		made, err := createNode(ctx, client, node, parents)
 		switch {
 		case errors.Is(err, zk.NodeExists):
 			return &command.Error{Code: command.ExitMissing, Err: fmt.Errorf("%s exists", a.Path)}
@@ -262,4 +257,37 @@ func (a *access) remove(ctx context.Context, client *zk.Client, recursive bool, 
 		return 0, err
 	}
 	return client.DeleteAll(ctx, a.Path)
+}
+
+// createNode creates a node, with what is missing above it if parents is set. The chroot of --connect, which the user
+// has named, is created in any case, unless another parent would be missing then.
+func createNode(ctx context.Context, client *zk.Client, node zk.Node, parents bool) (zk.Created, error) {
+	create := func() (zk.Created, error) {
+		if parents {
+			return client.CreateAll(ctx, node, zk.Parents{ACL: node.ACL})
+		}
+		return client.CreateNode(ctx, node)
+	}
+	made, err := create()
+	if !errors.Is(err, zk.NoNode) || !parents && lastSlash(node.Path) > 0 {
+		return made, err
+	}
+	if err := createChroot(ctx, client, node.ACL); err != nil {
+		return made, err
+	}
+	return create()
+}
+
+// createChroot creates the chroot of --connect, and what is missing above it.
+func createChroot(ctx context.Context, client *zk.Client, acl []zk.ACL) error {
+	for {
+		sess, err := client.Session(ctx)
+		if err != nil {
+			return err
+		}
+		err = sess.CreateChroot(ctx, acl)
+		if err == nil || zk.OutcomeOf(err) == zk.Refused || ctx.Err() != nil {
+			return err
+		} // otherwise the connection broke: it does no harm to ask again
+	}
 }

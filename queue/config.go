@@ -44,8 +44,10 @@ type Config struct {
 	// so that the queue may exceed the bound by as many items as they put. Zero is no bound.
 	//
 	// A bound costs each Put or PutBatch reads before it writes: of the lists of priorities and of delayed items, of
-	// the Stat of each segment, one for about a thousand items, and of each group that is busy. The server that this
-	// client is connected to answers them, and it may lag.
+	// the Stat of each segment, one for about a thousand items, and of the number of nodes of groups. When that
+	// number, three for each group in which something waits, comes near the bound, or the server is older than 3.6, it
+	// reads the Stat of each group that is busy. The server that this client is connected to answers them, and it may
+	// lag.
 	MaxItems int
 	// WaitWhenFull makes puts wait for room instead of returning ErrFull.
 	WaitWhenFull bool

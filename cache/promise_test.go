@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/seed-a3166700/turnstile/cache"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -102,6 +103,169 @@ func TestAViewHasAllChangesUpToItsZxid(t *testing.T) {
 	}
 	tree.Close()
 	readers.Wait()
+}
+
+// TestNodesBelowOneThatMayNotBeReadAreLeftOut: also those that may be read, and of which events tell.
+func TestNodesBelowOneThatMayNotBeReadAreLeftOut(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.create("/acl", "/acl/a", "/acl/a/old")
+	_, err := f.other.SetACL(t.Context(), "/acl/a", []zk.ACL{{
+		Perms: zk.PermCreate | zk.PermAdmin, ID: zk.ID{Scheme: "world", ID: "anyone"},
+	}}, -1)
+	f.must(err)
+	tree := f.tree("/acl", cache.Config{})
+	for range 2 {
+		f.create("/acl/b", "/acl/a/new", "/acl/a/new/below")
+		f.set("/acl/a/old", "changed")
+		f.must(tree.Sync(t.Context()))
+		want := []string{"/acl=data of /acl", "/acl/b=data of /acl/b"}
+		if got := contents(tree.View()); !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		_, err := f.other.SetACL(t.Context(), "/acl/a", zk.OpenACL(), -1)
+		f.must(err)
+		f.set("/acl/a", "readable")
+		f.wantSame(tree, "/acl")
+		f.delete("/acl/b", "/acl/a/new/below", "/acl/a/new", "/acl/a/old", "/acl/a")
+		f.create("/acl/a", "/acl/a/old")
+		_, err = f.other.SetACL(t.Context(), "/acl/a", []zk.ACL{{
+			Perms: zk.PermCreate | zk.PermDelete | zk.PermAdmin, ID: zk.ID{Scheme: "world", ID: "anyone"},
+		}}, -1)
+		f.must(err)
+		f.srv.Drop(f.session())
+		f.must(tree.Sync(t.Context()))
+	}
+}
+
+// TestExactViewOfADeletion: no node is read after deletions alone, which come with a transaction's other events.
+func TestExactViewOfADeletion(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.create("/d", "/d/a")
+	tree := f.tree("/d", cache.Config{})
+	var deleted int64
+	for view, err := range tree.Views(t.Context()) {
+		f.must(err)
+		if _, there := view.Get("/d/a"); !there {
+			if view.Exact() && view.Zxid() < deleted {
+				t.Errorf("the exact version up to %d lacks what %d has deleted", view.Zxid(), deleted)
+			}
+			break
+		}
+		f.delete("/d/a")
+		deleted = f.other.LastZxid()
+	}
+	const nodes = 20
+	var create, remove []zk.Op
+	for i := range nodes {
+		path := fmt.Sprint("/d/", i)
+		create, remove = append(create, zk.CreateOp(path, nil, zk.Persistent)), append(remove, zk.DeleteOp(path, -1))
+	}
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for range 100 {
+			_, err := f.other.Multi(t.Context(), create...)
+			f.must(err)
+			_, err = f.other.Multi(t.Context(), remove...)
+			f.must(err)
+		}
+		f.create("/d/end")
+	})
+	for view, err := range tree.Views(t.Context()) {
+		f.must(err)
+		_, end := view.Get("/d/end")
+		if n := view.Len() - 1; view.Exact() && !end && n != 0 && n != nodes {
+			t.Errorf("the exact version up to %d has %d of the %d nodes of a transaction", view.Zxid(), n, nodes)
+		}
+		if end {
+			break
+		}
+	}
+	writer.Wait()
+}
+
+// TestWhatIsNoPathFindsNothing: it may not pass for a path that is like it.
+func TestWhatIsNoPathFindsNothing(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.create("/p", "/p/b", "/p/b/c")
+	for _, view := range []*cache.View{f.tree("/p", cache.Config{}).View(), f.tree("/", cache.Config{}).View()} {
+		for _, path := range []string{
+			"", "p", "//", "//p", "///p", "/p/", "/p//", "/p//b", "/p/b//c", "/p//b/c", "/p/b/c/", "/px",
+		} {
+			if e, ok := view.Get(path); ok {
+				t.Errorf("%q has found %s", path, e.Path)
+			}
+			for e := range view.Children(path) {
+				t.Errorf("%q has the child %s", path, e.Path)
+			}
+		}
+		if e, ok := view.Get("/p/b/c"); !ok || e.Path != "/p/b/c" {
+			t.Errorf("got %+v, %t", e, ok)
+		}
+	}
+	children, err := cache.NewChildren(f.client, "/p", cache.Config{})
+	f.must(err)
+	t.Cleanup(children.Close)
+	f.must(children.WaitSynced(t.Context()))
+	for _, name := range []string{"", "/", "b/", "/b", "b/c", "."} {
+		if e, ok := children.Get(name); ok {
+			t.Errorf("%q is no child, and has found %s", name, e.Path)
+		}
+	}
+}
+
+// TestStatusIsCurrentOnlyAfterTheComparison: a call of Sync had its answer before the disconnect, and the cache comes
+// to it after the reconnect, while the server has not restored its watch.
+func TestStatusIsCurrentOnlyAfterTheComparison(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var net zktest.Net
+		f := setup(t, zktest.On(&net))
+		f.create("/s", "/s/a")
+		busy, release := make(chan struct{}), make(chan struct{})
+		var once sync.Once
+		tree := f.tree("/s", cache.Config{Exclude: func(path string) bool {
+			if path == "/s/busy" {
+				once.Do(func() { close(busy); <-release })
+			}
+			return path == "/s/busy" // so that there is nothing to read
+		}})
+		sess, err := f.client.Session(t.Context())
+		f.must(err)
+		f.create("/s/busy")
+		<-busy
+		synced := make(chan error, 1)
+		go func() { synced <- tree.Sync(t.Context()) }()
+		synctest.Wait() // it has its answer, and waits for the cache
+		held, restore := context.WithCancel(t.Context())
+		f.srv.Control(func(r zktest.Request) zktest.Fault {
+			if r.Session == sess.ID() && r.Op == zktest.OpSetWatches {
+				return zktest.Until(held)
+			}
+			return zktest.Pass
+		})
+		f.srv.Cut(sess.ID())
+		f.set("/s/a", "missed")
+		f.srv.Heal()
+		for state := range sess.States(t.Context()) {
+			if state == zk.Connected {
+				break
+			}
+		}
+		close(release)
+		synctest.Wait()
+		if s := tree.Synced(); s.Current {
+			t.Errorf("got %+v before anything was compared", s)
+		}
+		restore()
+		f.must(<-synced)
+		f.must(tree.Sync(t.Context()))
+		if e, _ := tree.Get("/s/a"); string(e.Data) != "missed" || !tree.Synced().Current {
+			t.Errorf("got %q, %+v; want what was missed, current", e.Data, tree.Synced())
+		}
+	})
 }
 
 // TestStatusTellsOfAReconnectThatTheCacheHasNotNoticed: the cache is busy from before the disconnect until after the

@@ -10,6 +10,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/barrier"
@@ -24,12 +25,12 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := all(ctx, "127.0.0.1:2181", func(context.Context) error { return nil })
-	stop()
-	if err != nil {
+	if err != nil && !errors.Is(err, context.Cause(ctx)) { // to be stopped is no failure
 		log.Fatal(err)
 	}
+	stop()
 }
 
 // all runs every function, most of them with work to do.

@@ -1,6 +1,6 @@
 package attempt
 
-// Calls that end the context which they are given.
+// Calls that end the context which they are given, and calls that its end stops.
 
 import (
 	"context"
@@ -28,4 +28,13 @@ func Outlive(ctx context.Context, ended error) (outliving context.Context, stop 
 		}
 	})
 	return out, func() { detach(); done() }
+}
+
+// Stopped returns what a call returns that runs until its context ends: nil if err only says that ctx has ended, and
+// err otherwise.
+func Stopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil && (errors.Is(err, context.Cause(ctx)) || errors.Is(err, ctx.Err())) {
+		return nil
+	}
+	return err
 }

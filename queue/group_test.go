@@ -659,7 +659,7 @@ func TestGroupsThatChangeWhileMoreArePut(t *testing.T) {
 			if err := <-ended; err != nil {
 				t.Fatal(err)
 			}
-			for range len(messages) {
+			for range messages {
 				done(t, take(t, other))
 			}
 		}

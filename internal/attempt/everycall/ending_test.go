@@ -69,8 +69,10 @@ var endings = map[string]func(ctx context.Context, c *zk.Client) (ending, error)
 		}
 		return ending{p.Context(), p.Leave}, nil
 	},
-	"queue.Item.Done":   item(func(ctx context.Context, it *queue.Item) error { return it.Done(ctx) }),
-	"queue.Item.Fail":   item(func(ctx context.Context, it *queue.Item) error { return it.Fail(ctx, errors.New("no")) }),
+	"queue.Item.Done": item(func(ctx context.Context, it *queue.Item) error { return it.Done(ctx) }),
+	"queue.Item.Fail": item(func(ctx context.Context, it *queue.Item) error {
+		return it.Fail(ctx, errors.New("no"))
+	}),
 	"queue.Item.Return": item(func(ctx context.Context, it *queue.Item) error { return it.Return(ctx, 0) }),
 	"queue.Item.Reject": item(func(ctx context.Context, it *queue.Item) error { return it.Reject(ctx, "no") }),
 	"queue/classic.Item.Done": func(ctx context.Context, c *zk.Client) (ending, error) {

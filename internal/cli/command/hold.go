@@ -114,6 +114,14 @@ func (r *Runner) WarnOfGrace(timeout time.Duration) {
 	}
 }
 
+// WarnOfStranger warns, once, that a node stands in the line whose program does not look for ours.
+func (r *Runner) WarnOfStranger(node string) {
+	r.strangers.Do(func() {
+		r.App.Say("%s: warning: the program whose node is %s does not look for this command's: both may have the %s "+
+			"at the same time; choose another --layout (docs/interop.md)", r.Path, node, r.Words.Noun)
+	})
+}
+
 // LostError is the error of a hold that was lost, with the time at which that was noticed.
 func (r *Runner) LostError(cause error) error {
 	if r.App.Quiet {

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,6 +48,7 @@ type Runner struct {
 	onLost     Choice
 	grace      Duration
 	graceGiven bool
+	strangers  sync.Once // of WarnOfStranger
 }
 
 // Flags adds the flags that all of them have. onLost is what --on-lost can be, its default first.

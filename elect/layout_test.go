@@ -248,6 +248,7 @@ func TestLostRepliesGiveEachCandidateOfASessionItsOwnNode(t *testing.T) {
 
 // A candidate tells of each contender whose program does not look for its nodes, and of no other, once.
 func TestCandidateTellsOfStrangers(t *testing.T) {
+	t.Parallel()
 	theirs := map[string]string{
 		"lock":  "_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-1000000000",
 		"WRIT":  "_c_0f8fad5b-d9cb-469f-a165-70867728950e-__WRIT__1000000002",

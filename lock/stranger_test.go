@@ -24,6 +24,7 @@ var theirs = map[string]string{
 
 // A lock tells of each contender whose program does not look for its nodes, and of no other, once.
 func TestLockTellsOfStrangers(t *testing.T) {
+	t.Parallel()
 	mutex := func(layout lock.Layout) func(*world, lock.Hooks) takeFunc {
 		return func(w *world, hooks lock.Hooks) takeFunc {
 			return w.mutex(lock.Config{Layout: layout, Hooks: hooks}).Lock

@@ -75,7 +75,7 @@ type Config struct {
 	Timeout time.Duration
 	// Prefetch is how many items a Queue claims at once, ahead of its takers, at most 1,000; 200 if zero, none if
 	// negative. How many it does claim follows the pace at which they are taken: no more than are taken in about a
-	// tenth of a second or, if that is longer, in a few times the time that a claim takes. It claims the next when a
+	// fifth of a second or, if that is longer, in a few times the time that a claim takes. It claims the next when a
 	// quarter is left.
 	Prefetch int
 	// Linger is how long items that were claimed ahead wait for a taker before they are given back; 1s if zero.

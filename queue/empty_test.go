@@ -111,8 +111,8 @@ func TestQueueWhoseItemsPutOthersIsNeverEmpty(t *testing.T) {
 	})
 }
 
-// An item is each time where the wait does not look: it leaves the delayed items after a look at the ready ones, and the
-// other way round.
+// An item is each time where the wait does not look: it leaves the delayed items after a look at the ready ones, and
+// the other way round.
 func TestItemThatMovesWhileTheEndIsLookedForIsLeft(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, 20*time.Second)

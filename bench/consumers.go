@@ -173,8 +173,8 @@ func (b *bench) work(ctx context.Context, l *load, c contender, each *row) error
 		errs := make([]error, commandProcesses)
 		for i := range errs {
 			args := []string{
-				"queue", "work", "--connect", backend.addr, "--workers", strconv.Itoa(commandWorkers), "--until", "empty",
-				q.root, "--", "sleep", strconv.FormatFloat(handlerTime.Seconds(), 'f', -1, 64),
+				"queue", "work", "--connect", backend.addr, "--workers", strconv.Itoa(commandWorkers),
+				"--until", "empty", q.root, "--", "sleep", strconv.FormatFloat(handlerTime.Seconds(), 'f', -1, 64),
 			}
 			wg.Go(func() {
 				if out, err := exec.CommandContext(ctx, binary, args...).CombinedOutput(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -96,7 +97,7 @@ func TestQueueWhoseItemsPutOthersIsNeverEmpty(t *testing.T) {
 					if i%2 == 0 {
 						next.Delay = time.Duration(1+i%5) * 10 * time.Millisecond
 					}
-					put(t, worker, fmt.Sprint(i+1), next)
+					put(t, worker, strconv.Itoa(i+1), next)
 				}
 				if i+1 == items {
 					over.Store(true)
@@ -144,7 +145,7 @@ func TestItemThatMovesWhileTheEndIsLookedForIsLeft(t *testing.T) {
 		reached, held := make(chan struct{}), make([]context.Context, len(steps))
 		releases := make([]context.CancelFunc, len(steps))
 		for i := range held {
-			held[i], releases[i] = context.WithCancel(t.Context())
+			held[i], releases[i] := context.WithCancel(t.Context())
 		}
 		next := 0
 		w.Control(func(r zktest.Request) zktest.Fault {

@@ -216,29 +216,63 @@ func TestWhatIsNoPathFindsNothing(t *testing.T) {
 	}
 }
 
-// TestStatusIsCurrentOnlyAfterTheComparison: a call of Sync had its answer before the disconnect, and the cache comes
-// to it after the reconnect, while the server has not restored its watch.
+// busyTree is a cache of /s whose goroutine is busy, and does nothing, until release is called. A call of Sync has its
+// answer from the server, and waits for the cache.
+func (f *fixture) busyTree() (tree *cache.Tree, sess *zk.Session, synced <-chan error, release func()) {
+	f.Helper()
+	f.create("/s", "/s/a")
+	busy, proceed := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	tree = f.tree("/s", cache.Config{Exclude: func(path string) bool {
+		if path == "/s/busy" {
+			once.Do(func() { close(busy); <-proceed })
+		}
+		return path == "/s/busy" // so that there is nothing to read
+	}})
+	sess, err := f.client.Session(f.Context())
+	f.must(err)
+	f.create("/s/busy")
+	<-busy
+	ended := make(chan error, 1)
+	go func() { ended <- tree.Sync(f.Context()) }()
+	synctest.Wait()
+	return tree, sess, ended, func() { close(proceed); synctest.Wait() }
+}
+
+// TestStatusIsNotCurrentWithoutAConnection: the cache comes to a call of Sync after the disconnect.
+func TestStatusIsNotCurrentWithoutAConnection(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var net zktest.Net
+		f := setup(t, zktest.On(&net))
+		tree, sess, synced, release := f.busyTree()
+		f.srv.Cut(sess.ID())
+		for state := range sess.States(t.Context()) {
+			if state == zk.Suspended {
+				break
+			}
+		}
+		release()
+		f.must(<-synced) // it has everything that was committed before
+		if s := tree.Synced(); s.Current {
+			t.Errorf("got %+v without a connection", s)
+		}
+		f.srv.Heal()
+		f.must(tree.Sync(t.Context()))
+		if s := tree.Synced(); !s.Current {
+			t.Errorf("got %+v, want current", s)
+		}
+	})
+}
+
+// TestStatusIsCurrentOnlyAfterTheComparison: the cache comes to a call of Sync after the reconnect, while the server has
+// not restored its watch.
 func TestStatusIsCurrentOnlyAfterTheComparison(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var net zktest.Net
 		f := setup(t, zktest.On(&net))
-		f.create("/s", "/s/a")
-		busy, release := make(chan struct{}), make(chan struct{})
-		var once sync.Once
-		tree := f.tree("/s", cache.Config{Exclude: func(path string) bool {
-			if path == "/s/busy" {
-				once.Do(func() { close(busy); <-release })
-			}
-			return path == "/s/busy" // so that there is nothing to read
-		}})
-		sess, err := f.client.Session(t.Context())
-		f.must(err)
-		f.create("/s/busy")
-		<-busy
-		synced := make(chan error, 1)
-		go func() { synced <- tree.Sync(t.Context()) }()
-		synctest.Wait() // it has its answer, and waits for the cache
+		tree, sess, synced, release := f.busyTree()
 		held, restore := context.WithCancel(t.Context())
 		f.srv.Control(func(r zktest.Request) zktest.Fault {
 			if r.Session == sess.ID() && r.Op == zktest.OpSetWatches {
@@ -254,8 +288,7 @@ func TestStatusIsCurrentOnlyAfterTheComparison(t *testing.T) {
 				break
 			}
 		}
-		close(release)
-		synctest.Wait()
+		release()
 		if s := tree.Synced(); s.Current {
 			t.Errorf("got %+v before anything was compared", s)
 		}
@@ -266,6 +299,36 @@ func TestStatusIsCurrentOnlyAfterTheComparison(t *testing.T) {
 			t.Errorf("got %q, %+v; want what was missed, current", e.Data, tree.Synced())
 		}
 	})
+}
+
+// TestNewSessionSyncsBeforeItReads: its server may lag behind the one that the cache has read from.
+func TestNewSessionSyncsBeforeItReads(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.create("/n", "/n/a")
+	tree := f.tree("/n", cache.Config{})
+	former := f.session()
+	var mu sync.Mutex
+	var ops []zktest.Op
+	f.srv.Control(func(r zktest.Request) zktest.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.Session != former && r.Session != f.other.ID() && r.Op != zktest.OpConnect && r.Op != zktest.OpPing {
+			ops = append(ops, r.Op)
+		}
+		return zktest.Pass
+	})
+	f.srv.ExpireSession(former)
+	for f.session() == former || !tree.Synced().Current { // without a call of Sync
+		if _, _, err := f.other.Exists(t.Context(), "/n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(ops) == 0 || ops[0] != zktest.OpSync {
+		t.Errorf("got %v, want a sync first", ops)
+	}
 }
 
 // TestStatusTellsOfAReconnectThatTheCacheHasNotNoticed: the cache is busy from before the disconnect until after the

@@ -265,8 +265,8 @@ func TestStatusIsNotCurrentWithoutAConnection(t *testing.T) {
 	})
 }
 
-// TestStatusIsCurrentOnlyAfterTheComparison: the cache comes to a call of Sync after the reconnect, while the server has
-// not restored its watch.
+// TestStatusIsCurrentOnlyAfterTheComparison: the cache comes to a call of Sync after the reconnect, while the server
+// has not restored its watch.
 func TestStatusIsCurrentOnlyAfterTheComparison(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

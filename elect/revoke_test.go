@@ -153,7 +153,8 @@ func TestProclamationKeepsARequestToResign(t *testing.T) {
 // The request to resign comes between the look at the node and the write of the value.
 func TestProclamationDoesNotOverwriteARequestToResign(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		l := win(t, w.candidate("a", elect.Config{OnRevoke: func(context.Context, lock.Revocation) bool { return false }}))
+		refuse := func(context.Context, lock.Revocation) bool { return false }
+		l := win(t, w.candidate("a", elect.Config{OnRevoke: refuse}))
 		held, release := context.WithCancel(t.Context())
 		reached := make(chan struct{}, 1)
 		w.Control(func(r zktest.Request) zktest.Fault {

@@ -145,7 +145,7 @@ func TestItemThatMovesWhileTheEndIsLookedForIsLeft(t *testing.T) {
 		reached, held := make(chan struct{}), make([]context.Context, len(steps))
 		releases := make([]context.CancelFunc, len(steps))
 		for i := range held {
-			held[i], releases[i] := context.WithCancel(t.Context())
+			held[i], releases[i] = context.WithCancel(t.Context())
 		}
 		next := 0
 		w.Control(func(r zktest.Request) zktest.Fault {

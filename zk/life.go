@@ -28,8 +28,9 @@ func (c *Client) keep(s *Session) {
 	if c.backoff > minBackoff { // the session before ended after more than one connection that broke early
 		wait = jitter(c.backoff)
 	}
+	var hurry <-chan struct{}
 	for s.ctx.Err() == nil {
-		if wait > 0 && !sleep(s.ctx, s.bound(wait, 8)) {
+		if wait > 0 && !sleepUnless(s.ctx, hurry, s.bound(wait, 8)) {
 			break
 		}
 		var err error
@@ -38,7 +39,7 @@ func (c *Client) keep(s *Session) {
 			break
 		}
 		if !s.attach(n) {
-			c.rest(s, n)
+			_, _ = c.rest(s, n)
 			break
 		}
 		c.connected(s, n)
@@ -56,7 +57,7 @@ func (c *Client) keep(s *Session) {
 		if hook := c.cfg.Hooks.Disconnected; hook != nil {
 			hook(n.server.String(), err)
 		}
-		wait = c.rest(s, n)
+		wait, hurry = c.rest(s, n)
 		if s.ctx.Err() != nil {
 			break
 		}
@@ -83,17 +84,26 @@ func (c *Client) keep(s *Session) {
 }
 
 // rest returns how long to wait after a connection has ended. The wait grows with every connection that breaks early,
-// also from session to session: a server that grants one and hangs up must not be asked for the next ones at once.
-func (c *Client) rest(s *Session, n *conn) time.Duration {
+// also from session to session: a server that grants one and hangs up must not be asked for the next ones at once. The
+// wait is over when something is sent on hurry.
+func (c *Client) rest(s *Session, n *conn) (wait time.Duration, hurry <-chan struct{}) {
 	if s.now().Sub(n.started) > maxBackoff {
 		c.backoff = 0
 	}
-	wait := jitter(c.backoff)
-	if c.backoff == 0 && !s.owns() { // an owner must learn quickly whether its session lives
-		wait = rand.N(min(n.timeout/32, maxSpread))
+	wait = jitter(c.backoff)
+	if c.backoff == 0 {
+		// An owner must learn quickly whether its session lives, also one that becomes it now: the last reply before the
+		// disconnect may have been that to its request.
+		select {
+		case <-s.owning:
+		default:
+		}
+		if hurry = s.owning; !s.owns() {
+			wait = rand.N(min(n.timeout/32, maxSpread))
+		}
 	}
 	c.backoff = min(max(2*c.backoff, minBackoff), maxBackoff)
-	return wait
+	return wait, hurry
 }
 
 func (c *Client) connected(s *Session, n *conn) {
@@ -290,11 +300,16 @@ func (n *conn) closeSession(ctx context.Context) bool {
 }
 
 // sleep waits for d, and returns false if ctx ends first.
-func sleep(ctx context.Context, d time.Duration) bool {
+func sleep(ctx context.Context, d time.Duration) bool { return sleepUnless(ctx, nil, d) }
+
+// sleepUnless is sleep, but returns true early if something is sent on hurry.
+func sleepUnless(ctx context.Context, hurry <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(max(d, time.Nanosecond))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		return true
+	case <-hurry:
 		return true
 	case <-ctx.Done():
 		return false

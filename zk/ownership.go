@@ -51,6 +51,11 @@ func (o *Ownership) Begin() {
 	o.listed = true
 	if o.next = s.owned; o.next != nil {
 		o.next.previous = o
+	} else {
+		select {
+		case s.owning <- struct{}{}:
+		default: // nobody has looked since the last time
+		}
 	}
 	s.owned = o
 	s.watchCertainty(s.now())

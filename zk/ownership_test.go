@@ -592,3 +592,35 @@ func TestMarginBeyondAQuarterNeedsNoCertificates(t *testing.T) {
 	}
 	_ = client.Close()
 }
+
+// The last reply before a disconnect may be what makes a client an owner. Then it connects again at once, and learns
+// whether its session lives: clients that own nothing take their time, so that not all come at once.
+func TestOwnerThatBeginsWhileItIsDisconnectedConnectsAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, owns := range []bool{false, true} {
+		owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, _ *counter) {
+			o := &owner{nodes: []string{"/own"}}
+			begin(t, sess, o).End()
+			time.Sleep(time.Minute) // the connection is not one that breaks early
+			if err := sess.Certify(t.Context(), "/own"); err != nil {
+				t.Fatal(err)
+			}
+			srv.Drop(sess.ID())
+			synctest.Wait()
+			began := time.Now()
+			own := sess.NewOwnership(o)
+			if owns {
+				own.Begin()
+			}
+			for state := range sess.States(t.Context()) {
+				if state == zk.Connected {
+					break
+				}
+			}
+			if took := time.Since(began); (took == 0) != owns {
+				t.Errorf("it has connected after %v; it owns something: %t", took, owns)
+			}
+			own.End()
+		})
+	}
+}

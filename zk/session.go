@@ -35,10 +35,11 @@ type Session struct {
 	verified  time.Time     // when the last request answered by a server that was not read-only was sent
 	expiry    *time.Timer   // calls checkDeadline
 	certainty certainty
-	owned     *Ownership  // the first of the list of active ownerships
-	doubt     *time.Timer // calls checkCertainty when certainty ends; nil until needed
-	doubting  bool        // doubt is running
-	lastZxid  int64       // the last transaction seen in a reply
+	owned     *Ownership    // the first of the list of active ownerships
+	owning    chan struct{} // one slot: the first of them has begun
+	doubt     *time.Timer   // calls checkCertainty when certainty ends; nil until needed
+	doubting  bool          // doubt is running
+	lastZxid  int64         // the last transaction seen in a reply
 	xid       int32
 	calls     fifo          // pending calls in the order of their xids
 	unsent    int           // how many calls, at the end of the queue, are still in out
@@ -52,7 +53,10 @@ type Session struct {
 }
 
 func newSession(c *Client) *Session {
-	s := &Session{client: c, state: Suspended, changed: make(chan struct{}), auth: slices.Clip(c.cfg.Auth)}
+	s := &Session{
+		client: c, state: Suspended, changed: make(chan struct{}), auth: slices.Clip(c.cfg.Auth),
+		owning: make(chan struct{}, 1),
+	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	s.ctx, s.cancel = lifetime{ctx, s}, cancel
 	return s

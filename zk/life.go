@@ -92,8 +92,8 @@ func (c *Client) rest(s *Session, n *conn) (wait time.Duration, hurry <-chan str
 	}
 	wait = jitter(c.backoff)
 	if c.backoff == 0 {
-		// An owner must learn quickly whether its session lives, also one that becomes it now: the last reply before the
-		// disconnect may have been that to its request.
+		// An owner must learn quickly whether its session lives, also one that becomes it now: the last reply before
+		// the disconnect may have been that to its request.
 		select {
 		case <-s.owning:
 		default:

@@ -132,7 +132,7 @@ func (f pathState) instead(path string) string {
 		for _, name := range f.children {
 			beside := strings.HasSuffix(name, "__revoked__") || strings.HasSuffix(name, "__delay__") // a lock's path
 			if !beside {
-				below = append(below, path+"/"+command.Printable(name))
+				below = append(below, path+"/"+name)
 			}
 		}
 		slices.Sort(below)

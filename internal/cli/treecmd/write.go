@@ -174,7 +174,7 @@ command.` +
 		if a.AsJSON {
 			return app.JSON(newNodeJSON(made.Path, made.Stat))
 		}
-		return app.Printf("%s\n", made.Path)
+		return app.Line("%s", made.Path)
 	})
 	flags := cmd.Flags()
 	flags.BoolVarP(&parents, "parents", "p", false, "create parents that are missing")

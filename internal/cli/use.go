@@ -154,6 +154,9 @@ func (f pathState) instead(path string) string {
 func refuseOthers(ctx context.Context, client *zk.Client, sess *zk.Session, paths []string, fits ...use) error {
 	for _, path := range paths {
 		line, err := lock.Inspect(ctx, client, path)
+		if errors.Is(err, zk.ErrReplyTooLarge) {
+			return err // before a node is made that would stay: acquiring needs that list, too
+		}
 		if err != nil {
 			return nil //nolint:nilerr // it may still be possible to acquire; if not, that says why
 		}

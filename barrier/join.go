@@ -96,9 +96,12 @@ func (p *Party) settled(ctx context.Context, rec *record, dir string) (bool, err
 }
 
 // Leave ends the party: the others do not wait for it any more, and it is not counted as lost. With FailRound they wait
-// for another one to join. If Leave returns an error, the nodes are still being removed in the background; if the
-// session ends before that is done, the party counts as lost. A second Leave does nothing.
+// for another one to join. The party's own context will do, which Leave ends. If Leave returns an error, the nodes are
+// still being removed in the background; if the session ends before that is done, the party counts as lost. A second
+// Leave does nothing.
 func (p *Party) Leave(ctx context.Context) error {
+	ctx, stop := attempt.Outlive(ctx, ErrLeft)
+	defer stop()
 	removal := attempt.RemoveBy(func() error { //nolint:contextcheck // goes on after ctx
 		<-p.turn
 		defer p.give()

@@ -65,9 +65,11 @@ func (m *Member) path(name string) string { return m.double.path + "/" + name }
 //
 // If the session ends before the server has removed the member's node, Leave returns the cause: the others may have
 // left before Leave was called. If it ends later, Leave goes on under the client's next session. If ctx ends first it
-// returns ctx's cause. In any case the party does not count any more, or its node is still being removed in the
-// background. A second Leave waits for the first and returns the same.
+// returns ctx's cause; the member's own context will do, which Leave ends. In any case the party does not count any
+// more, or its node is still being removed in the background. A second Leave waits for the first and returns the same.
 func (m *Member) Leave(ctx context.Context) error {
+	ctx, stop := attempt.Outlive(ctx, ErrLeft)
+	defer stop()
 	first, err := m.takeOnce(ctx)
 	if err != nil {
 		return m.double.failed(err)

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"slices"
+	"strconv"
+	"sync"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/measure"
@@ -106,6 +109,86 @@ func (b *bench) consume(ctx context.Context, l *load, c contender, rate, each *r
 		each.figures = append(each.figures, sent/float64(items))
 		fmt.Fprintf(b.log, "  %-60s %12s %s, %s requests an item\n", c.title(),
 			number(rate.figures[i-1]), l.rateUnit(), number(each.figures[i-1]))
+	}
+	return nil
+}
+
+// What the load of commands has.
+const (
+	commandProcesses = 24
+	commandWorkers   = 2
+	commandItems     = 2400
+)
+
+// commandsLoad is workers that are each a process of the command line and run a command for each item, until nothing is
+// left. What it costs to start them, and to find that the queue is empty, counts.
+func commandsLoad() load {
+	return load{
+		key: "queue-commands", rounds: fewRounds, measure: commands, limit: limit{atMost, 3},
+		title: fmt.Sprintf("%d processes of turnstile queue work, %d workers each, %v an item, until it is empty",
+			commandProcesses, commandWorkers, handlerTime),
+		contenders: []contender{ourTasks(onZooKeeper), ourTasks(onHosted)},
+	}
+}
+
+// commands lets the commands work, and counts the requests to the server for each item.
+func commands(ctx context.Context, b *bench, l *load) ([]row, error) {
+	there, absent := b.available(l)
+	var rows []row
+	for _, c := range there {
+		each := row{load: l.title + ": requests of each item", contender: c, unit: "requests", lessIsMore: true}
+		if err := b.work(ctx, l, c, &each); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.title(), err)
+		}
+		rows = append(rows, each)
+	}
+	judge(rows, l.limit)
+	return slices.Concat(rows, absent), nil
+}
+
+// work measures the commands on one server.
+func (b *bench) work(ctx context.Context, l *load, c contender, each *row) error {
+	binary, err := b.servers.turnstile(ctx)
+	if err != nil {
+		return err
+	}
+	q, err := b.openQueue(ctx, l, c)
+	if err != nil {
+		return err
+	}
+	defer q.filler.close()
+	backend, err := b.servers.get(ctx, c.server)
+	if err != nil {
+		return err
+	}
+	for range b.rounds(l) {
+		if err := q.filler.fill(ctx, commandItems); err != nil {
+			return err
+		}
+		before, err := measure.Counters(ctx, backend.addr)
+		if err != nil {
+			return err
+		}
+		var wg sync.WaitGroup
+		errs := make([]error, commandProcesses)
+		for i := range errs {
+			args := []string{
+				"queue", "work", "--connect", backend.addr, "--workers", strconv.Itoa(commandWorkers),
+				"--until", "empty", q.root, "--", "sleep", strconv.FormatFloat(handlerTime.Seconds(), 'f', -1, 64),
+			}
+			wg.Go(func() {
+				if out, err := exec.CommandContext(ctx, binary, args...).CombinedOutput(); err != nil {
+					errs[i] = fmt.Errorf("turnstile queue work: %w: %s", err, out)
+				}
+			})
+		}
+		wg.Wait()
+		after, err := measure.Counters(ctx, backend.addr)
+		if err := errors.Join(append(errs, err)...); err != nil {
+			return err
+		}
+		each.figures = append(each.figures, (after["zk_packets_received"]-before["zk_packets_received"])/commandItems)
+		fmt.Fprintf(b.log, "  %-60s %12s requests an item\n", c.title(), number(each.figures[len(each.figures)-1]))
 	}
 	return nil
 }

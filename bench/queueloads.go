@@ -35,6 +35,7 @@ func queueLoads() []load {
 	for _, n := range []int{1, 32, 64, 128, 256} {
 		all = append(all, consumersLoad(n))
 	}
+	all = append(all, commandsLoad())
 	return append(all, latency, depthLoad(deep, queues(onHosted)), depthLoad(deepest, deepestQueues()))
 }
 

@@ -184,11 +184,9 @@ func (s *servers) serve(ctx context.Context, b *backend) error {
 
 // startServe starts a `turnstile serve`.
 func (s *servers) startServe(ctx context.Context, host *peer.Host) (*daemon, error) {
-	if s.binary == "" {
-		var err error
-		if s.binary, err = build(ctx, s.dir); err != nil {
-			return nil, err
-		}
+	binary, err := s.turnstile(ctx)
+	if err != nil {
+		return nil, err
 	}
 	addr, err := freeAddr(ctx)
 	if err != nil {
@@ -196,7 +194,18 @@ func (s *servers) startServe(ctx context.Context, host *peer.Host) (*daemon, err
 	}
 	dir := host.TempDir()
 	data := filepath.Join(dir, "data")
-	return startDaemon(ctx, host, dir, addr, asksZooKeeper, s.binary, "serve", "--listen", addr, "--data", data)
+	return startDaemon(ctx, host, dir, addr, asksZooKeeper, binary, "serve", "--listen", addr, "--data", data)
+}
+
+// turnstile returns the path of the turnstile binary of this repository, which it compiles once.
+func (s *servers) turnstile(ctx context.Context) (string, error) {
+	if s.binary == "" {
+		var err error
+		if s.binary, err = build(ctx, s.dir); err != nil {
+			return "", err
+		}
+	}
+	return s.binary, nil
 }
 
 // build compiles the turnstile binary of this repository.

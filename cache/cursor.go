@@ -143,16 +143,14 @@ func join(root, rel string) string {
 	}
 }
 
-// within returns the relative path of a node, and false if it is not below root or root itself.
+// within returns the relative path of a node, and false if path is no node's, or that of one that is neither root nor
+// below it.
 func within(root, path string) (string, bool) {
 	if path == root {
 		return "", true
 	}
-	if root == "/" {
-		return strings.TrimPrefix(path, "/"), len(path) > 1 && path[0] == '/'
-	}
-	rest, ok := strings.CutPrefix(path, root)
-	if !ok || rest[0] != '/' || len(rest) < 2 {
+	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/"))
+	if !ok || !strings.HasPrefix(rest, "/") || strings.HasSuffix(rest, "/") || strings.Contains(rest, "//") {
 		return "", false
 	}
 	return rest[1:], true

@@ -46,6 +46,7 @@ type engine struct {
 	since   time.Time       // of the first event that is not published; zero if there is none
 	waiting []chan error    // calls of Sync that the next version satisfies
 	changed <-chan struct{} // the session's state
+	lost    bool            // there was a disconnect, and no answer since
 
 	load sizes
 }
@@ -114,7 +115,7 @@ func (e *engine) under(ctx context.Context, sess *zk.Session) (err error) {
 		return err
 	}
 	defer func() { e.w.Close() }()
-	e.again = true
+	e.again, e.lost = true, false
 	_, e.changed = sess.State()
 	for {
 		if err := e.step(ctx); err != nil {
@@ -187,11 +188,11 @@ func unlessAgain(err error) error {
 func (e *engine) reconnected() {
 	select {
 	case <-e.changed:
-		e.setBehind() // the watch tells by itself what to read, once it is restored
+		e.lost = true // the watch tells by itself what to read, once it is restored
 	default:
 	}
 	_, e.changed = e.sess.State()
-	if e.suspended() {
+	if e.lost = e.lost || e.suspended(); e.lost {
 		e.setBehind()
 	}
 }
@@ -241,6 +242,9 @@ func (e *engine) round(ctx context.Context) error {
 		gets = append(gets, rel)
 	}
 	clear(e.dirty)
+	if len(gets) == 0 {
+		return e.ask(ctx) // which node was deleted last, and with which others, no read would tell
+	}
 	if err := e.pass(ctx, false, gets); err != nil || len(e.allowed) == 0 {
 		return err
 	}
@@ -249,8 +253,21 @@ func (e *engine) round(ctx context.Context) error {
 	return e.pass(ctx, true, allowed) // the events of what is below them came when it was not in the copy
 }
 
+// ask sends a read and waits for the answer. All events of transactions up to that of the answer come before it, and so
+// does what tells of a watch that was restored after a disconnect.
+func (e *engine) ask(ctx context.Context) error {
+	_, _, err := e.sess.Exists(ctx, e.root)
+	return err
+}
+
 // settled publishes the copy if it is exact, or if that takes too long.
 func (e *engine) settled(ctx context.Context) error {
+	if e.lost && !e.suspended() {
+		if err := e.ask(ctx); err != nil {
+			return err
+		}
+		e.lost = false // or there was another disconnect, which the next step notes
+	}
 	zxid := e.sess.LastZxid()
 	e.poll()
 	switch {
@@ -272,7 +289,7 @@ func (e *engine) settled(ctx context.Context) error {
 		zxid = e.View().zxid
 	}
 	e.since, e.ready = time.Time{}, false
-	e.publish(e.changed, !e.suspended(), &View{root: e.root, nodes: e.tree.version(), zxid: zxid, exact: exact})
+	e.publish(e.changed, !e.lost, &View{root: e.root, nodes: e.tree.version(), zxid: zxid, exact: exact})
 	for _, done := range e.waiting {
 		done <- nil
 	}

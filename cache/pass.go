@@ -227,6 +227,11 @@ func (p *pass) apply(t task, r *result) error {
 
 // read stores the state of a node, and has it listed if necessary.
 func (p *pass) read(rel string, r *result) {
+	if !p.verify && !p.tree.hasParent(rel) {
+		// The parent may not be read: a pass over everything would not find the node. Or the parent is gone: then so is
+		// the node, or it is created again, which is another event.
+		return
+	}
 	s := &r.stat
 	rec := record{
 		czxid: s.Czxid, mzxid: s.Mzxid, ctime: s.Ctime, mtime: s.Mtime,

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/seed-a3166700/turnstile/cache"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -102,6 +103,232 @@ func TestAViewHasAllChangesUpToItsZxid(t *testing.T) {
 	}
 	tree.Close()
 	readers.Wait()
+}
+
+// TestNodesBelowOneThatMayNotBeReadAreLeftOut: also those that may be read, and of which events tell.
+func TestNodesBelowOneThatMayNotBeReadAreLeftOut(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.create("/acl", "/acl/a", "/acl/a/old")
+	_, err := f.other.SetACL(t.Context(), "/acl/a", []zk.ACL{{
+		Perms: zk.PermCreate | zk.PermAdmin, ID: zk.ID{Scheme: "world", ID: "anyone"},
+	}}, -1)
+	f.must(err)
+	tree := f.tree("/acl", cache.Config{})
+	for range 2 {
+		f.create("/acl/b", "/acl/a/new", "/acl/a/new/below")
+		f.set("/acl/a/old", "changed")
+		f.must(tree.Sync(t.Context()))
+		want := []string{"/acl=data of /acl", "/acl/b=data of /acl/b"}
+		if got := contents(tree.View()); !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		_, err := f.other.SetACL(t.Context(), "/acl/a", zk.OpenACL(), -1)
+		f.must(err)
+		f.set("/acl/a", "readable")
+		f.wantSame(tree, "/acl")
+		f.delete("/acl/b", "/acl/a/new/below", "/acl/a/new", "/acl/a/old", "/acl/a")
+		f.create("/acl/a", "/acl/a/old")
+		_, err = f.other.SetACL(t.Context(), "/acl/a", []zk.ACL{{
+			Perms: zk.PermCreate | zk.PermDelete | zk.PermAdmin, ID: zk.ID{Scheme: "world", ID: "anyone"},
+		}}, -1)
+		f.must(err)
+		f.srv.Drop(f.session())
+		f.must(tree.Sync(t.Context()))
+	}
+}
+
+// TestExactViewOfADeletion: no node is read after deletions alone, which come with a transaction's other events.
+func TestExactViewOfADeletion(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.create("/d", "/d/a")
+	tree := f.tree("/d", cache.Config{})
+	var deleted int64
+	for view, err := range tree.Views(t.Context()) {
+		f.must(err)
+		if _, there := view.Get("/d/a"); !there {
+			if view.Exact() && view.Zxid() < deleted {
+				t.Errorf("the exact version up to %d lacks what %d has deleted", view.Zxid(), deleted)
+			}
+			break
+		}
+		f.delete("/d/a")
+		deleted = f.other.LastZxid()
+	}
+	const nodes = 20
+	var create, remove []zk.Op
+	for i := range nodes {
+		path := fmt.Sprint("/d/", i)
+		create, remove = append(create, zk.CreateOp(path, nil, zk.Persistent)), append(remove, zk.DeleteOp(path, -1))
+	}
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for range 100 {
+			_, err := f.other.Multi(t.Context(), create...)
+			f.must(err)
+			_, err = f.other.Multi(t.Context(), remove...)
+			f.must(err)
+		}
+		f.create("/d/end")
+	})
+	for view, err := range tree.Views(t.Context()) {
+		f.must(err)
+		_, end := view.Get("/d/end")
+		if n := view.Len() - 1; view.Exact() && !end && n != 0 && n != nodes {
+			t.Errorf("the exact version up to %d has %d of the %d nodes of a transaction", view.Zxid(), n, nodes)
+		}
+		if end {
+			break
+		}
+	}
+	writer.Wait()
+}
+
+// TestWhatIsNoPathFindsNothing: it may not pass for a path that is like it.
+func TestWhatIsNoPathFindsNothing(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.create("/p", "/p/b", "/p/b/c")
+	for _, view := range []*cache.View{f.tree("/p", cache.Config{}).View(), f.tree("/", cache.Config{}).View()} {
+		for _, path := range []string{
+			"", "p", "//", "//p", "///p", "/p/", "/p//", "/p//b", "/p/b//c", "/p//b/c", "/p/b/c/", "/px",
+		} {
+			if e, ok := view.Get(path); ok {
+				t.Errorf("%q has found %s", path, e.Path)
+			}
+			for e := range view.Children(path) {
+				t.Errorf("%q has the child %s", path, e.Path)
+			}
+		}
+		if e, ok := view.Get("/p/b/c"); !ok || e.Path != "/p/b/c" {
+			t.Errorf("got %+v, %t", e, ok)
+		}
+	}
+	children, err := cache.NewChildren(f.client, "/p", cache.Config{})
+	f.must(err)
+	t.Cleanup(children.Close)
+	f.must(children.WaitSynced(t.Context()))
+	for _, name := range []string{"", "/", "b/", "/b", "b/c", "."} {
+		if e, ok := children.Get(name); ok {
+			t.Errorf("%q is no child, and has found %s", name, e.Path)
+		}
+	}
+}
+
+// busyTree is a cache of /s whose goroutine is busy, and does nothing, until release is called. A call of Sync has its
+// answer from the server, and waits for the cache.
+func (f *fixture) busyTree() (tree *cache.Tree, sess *zk.Session, synced <-chan error, release func()) {
+	f.Helper()
+	f.create("/s", "/s/a")
+	busy, proceed := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	tree = f.tree("/s", cache.Config{Exclude: func(path string) bool {
+		if path == "/s/busy" {
+			once.Do(func() { close(busy); <-proceed })
+		}
+		return path == "/s/busy" // so that there is nothing to read
+	}})
+	sess, err := f.client.Session(f.Context())
+	f.must(err)
+	f.create("/s/busy")
+	<-busy
+	ended := make(chan error, 1)
+	go func() { ended <- tree.Sync(f.Context()) }()
+	synctest.Wait()
+	return tree, sess, ended, func() { close(proceed); synctest.Wait() }
+}
+
+// TestStatusIsNotCurrentWithoutAConnection: the cache comes to a call of Sync after the disconnect.
+func TestStatusIsNotCurrentWithoutAConnection(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var net zktest.Net
+		f := setup(t, zktest.On(&net))
+		tree, sess, synced, release := f.busyTree()
+		f.srv.Cut(sess.ID())
+		for state := range sess.States(t.Context()) {
+			if state == zk.Suspended {
+				break
+			}
+		}
+		release()
+		f.must(<-synced) // it has everything that was committed before
+		if s := tree.Synced(); s.Current {
+			t.Errorf("got %+v without a connection", s)
+		}
+		f.srv.Heal()
+		f.must(tree.Sync(t.Context()))
+		if s := tree.Synced(); !s.Current {
+			t.Errorf("got %+v, want current", s)
+		}
+	})
+}
+
+// TestStatusIsCurrentOnlyAfterTheComparison: the cache comes to a call of Sync after the reconnect, while the server
+// has not restored its watch.
+func TestStatusIsCurrentOnlyAfterTheComparison(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var net zktest.Net
+		f := setup(t, zktest.On(&net))
+		tree, sess, synced, release := f.busyTree()
+		held, restore := context.WithCancel(t.Context())
+		f.srv.Control(func(r zktest.Request) zktest.Fault {
+			if r.Session == sess.ID() && r.Op == zktest.OpSetWatches {
+				return zktest.Until(held)
+			}
+			return zktest.Pass
+		})
+		f.srv.Cut(sess.ID())
+		f.set("/s/a", "missed")
+		f.srv.Heal()
+		for state := range sess.States(t.Context()) {
+			if state == zk.Connected {
+				break
+			}
+		}
+		release()
+		if s := tree.Synced(); s.Current {
+			t.Errorf("got %+v before anything was compared", s)
+		}
+		restore()
+		f.must(<-synced)
+		f.must(tree.Sync(t.Context()))
+		if e, _ := tree.Get("/s/a"); string(e.Data) != "missed" || !tree.Synced().Current {
+			t.Errorf("got %q, %+v; want what was missed, current", e.Data, tree.Synced())
+		}
+	})
+}
+
+// TestNewSessionSyncsBeforeItReads: its server may lag behind the one that the cache has read from.
+func TestNewSessionSyncsBeforeItReads(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.create("/n", "/n/a")
+	tree := f.tree("/n", cache.Config{})
+	former := f.session()
+	var mu sync.Mutex
+	var ops []zktest.Op
+	f.srv.Control(func(r zktest.Request) zktest.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.Session != former && r.Session != f.other.ID() && r.Op != zktest.OpConnect && r.Op != zktest.OpPing {
+			ops = append(ops, r.Op)
+		}
+		return zktest.Pass
+	})
+	f.srv.ExpireSession(former)
+	for f.session() == former || !tree.Synced().Current { // without a call of Sync
+		if _, _, err := f.other.Exists(t.Context(), "/n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(ops) == 0 || ops[0] != zktest.OpSync {
+		t.Errorf("got %v, want a sync first", ops)
+	}
 }
 
 // TestStatusTellsOfAReconnectThatTheCacheHasNotNoticed: the cache is busy from before the disconnect until after the

@@ -94,6 +94,15 @@ func (t *table) get(rel string) (record, bool) {
 	return t.find(appendKey(space[:0], rel))
 }
 
+// hasParent reports whether the parent of a node is there, or the node is the root.
+func (t *table) hasParent(rel string) bool {
+	if rel == "" {
+		return true
+	}
+	_, ok := t.get(rel[:max(0, strings.LastIndexByte(rel, '/'))])
+	return ok
+}
+
 func (t *table) find(key []byte) (record, bool) {
 	if t.n == 0 {
 		return record{}, false

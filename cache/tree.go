@@ -15,7 +15,8 @@ type Tree struct{ *follower }
 // another, until Close. The path need not exist, may vanish, and may be created again. NewTree returns an error if the
 // path or the configuration is invalid; it does not wait: see WaitSynced.
 //
-// Nodes that the client may not read are left out, with all that is below them, until they change.
+// Nodes that the client may not read are left out, with all that is below them, until they change. So is what changes
+// below them.
 func NewTree(client *zk.Client, path string, cfg Config) (*Tree, error) {
 	depth := everything
 	if cfg.MaxDepth > 0 {
@@ -51,7 +52,12 @@ func NewChildren(client *zk.Client, path string, cfg Config) (*Children, error) 
 }
 
 // Get returns the state of the child with the given name. It returns false if there is none.
-func (c *Children) Get(name string) (Entry, bool) { return c.View().Get(join(c.root, name)) }
+func (c *Children) Get(name string) (Entry, bool) {
+	if name == "" { // it would stand for the parent
+		return Entry{}, false
+	}
+	return c.View().Get(join(c.root, name))
+}
 
 // All yields the children, ordered by name.
 func (c *Children) All() iter.Seq[Entry] { return c.View().Children(c.root) }

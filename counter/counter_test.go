@@ -697,3 +697,44 @@ func TestProcessesThatCompeteLoseNothingAndAllGetOn(t *testing.T) {
 		}
 	})
 }
+
+// A read shows what was there before it, also on a server that lags behind: the server is asked to catch up first, and
+// its answer is not for nothing.
+func TestReadsAreNoOlderThanTheCall(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client := w.Client(t, timeout)
+		c, v := w.counterOf(client, counter.Config{}), w.value(client)
+		_, err := c.Add(t.Context(), 1)
+		must(t, err)
+		sess, err := client.Session(t.Context())
+		must(t, err)
+		for name, read := range map[string]func(context.Context) error{
+			"Counter.Get": func(ctx context.Context) error { _, err := c.Get(ctx); return err },
+			"Value.Get":   func(ctx context.Context) error { _, err := v.Get(ctx); return err },
+		} {
+			var ops []zktest.Op
+			w.Control(func(r zktest.Request) zktest.Fault {
+				if r.Session == sess.ID() && (r.Op == zktest.OpSync || r.Op == zktest.OpGetData) {
+					ops = append(ops, r.Op)
+				}
+				return zktest.Pass
+			})
+			must(t, read(t.Context()))
+			if !slices.Equal(ops, []zktest.Op{zktest.OpSync, zktest.OpGetData}) {
+				t.Errorf("%s: got %v, want a sync, and then the read", name, ops)
+			}
+			w.Control(func(r zktest.Request) zktest.Fault {
+				if r.Op == zktest.OpSync {
+					return zktest.Answer(zk.NotReadOnly)
+				}
+				return zktest.Pass
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			if err := read(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: got %v of a server that cannot catch up, want the deadline's end", name, err)
+			}
+			cancel()
+			w.Control(nil)
+		}
+	})
+}

@@ -45,10 +45,14 @@ var (
 	ErrWrap = line.ErrWrap
 )
 
-// Hooks are called by Run, on its goroutine. Nil fields cost nothing.
+// Hooks are called by Run, and Stranger by all campaigns, on their goroutine. Nil fields cost nothing.
 type Hooks struct {
 	Elected func(l *Leadership)      // before the function is called
 	Lost    func(cause, fnErr error) // after the function returned: why the leadership ended, and its error
+	// Stranger is called when a contender stands at the path whose program does not
+	// look for our candidates, as far as its node's name tells, once for each that this Candidate sees when it lists
+	// its line: both may lead at the same time. See Layout.
+	Stranger func(node string)
 }
 
 // Candidate stands for election at a path. It may be used by any number of goroutines. Each Campaign is a contender of
@@ -83,6 +87,11 @@ func NewCandidate(client *zk.Client, path, id string, cfg Config) (*Candidate, e
 		Data:   line.CandidateRecord{ID: id}.Encode,
 		ACL:    cfg.ACL,
 		AnyACL: cfg.AnyACL,
+	}
+	if cfg.Hooks.Stranger != nil {
+		c.line.Strangers = &line.Strangers{Tell: func(name string) {
+			cfg.Hooks.Stranger(attempt.Join(path, name))
+		}}
 	}
 	cfg.Layout.apply(&c.line)
 	if err := line.CheckSize(&c.line); err != nil {

@@ -43,7 +43,7 @@ type Config struct {
 	// miss the end of a leader whose node has been written to.
 	OnRevoke func(ctx context.Context, r Revocation) bool
 
-	Hooks Hooks // called by Run
+	Hooks Hooks
 
 	_ struct{}
 }

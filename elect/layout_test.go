@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -239,6 +240,58 @@ func TestLostRepliesGiveEachCandidateOfASessionItsOwnNode(t *testing.T) {
 					}
 					w.Control(nil)
 					w.NoNodes(t, path)
+				}
+			})
+		})
+	}
+}
+
+// A candidate tells of each contender whose program does not look for its nodes, and of no other, once.
+func TestCandidateTellsOfStrangers(t *testing.T) {
+	t.Parallel()
+	theirs := map[string]string{
+		"lock":  "_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-1000000000",
+		"WRIT":  "_c_0f8fad5b-d9cb-469f-a165-70867728950e-__WRIT__1000000002",
+		"kazoo": "0f8fad5bd9cb469fa16570867728950e__lock__1000000003",
+		"latch": "_c_0f8fad5b-d9cb-469f-a165-70867728950e-latch-1000000005",
+		"ours":  "_c_0f8fad5b-d9cb-869f-a165-70867728950e-latch-1000000006", // a candidate of this package
+		"offer": "n_1000000007",
+		"none":  "settings",
+	}
+	for layout, want := range map[elect.Layout]string{
+		elect.LeaderLatch: "WRIT kazoo lock offer", elect.LeaderSelector: "WRIT kazoo latch offer ours",
+		elect.KazooElection: "WRIT latch lock offer ours", elect.Both: "WRIT latch offer ours",
+		elect.LeaderElectionSupport: "WRIT kazoo latch lock ours",
+	} {
+		t.Run(layout.String(), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				var told []string
+				c := w.candidate("one", elect.Config{Layout: layout, Hooks: elect.Hooks{Stranger: func(node string) {
+					for name, their := range theirs {
+						if node == path+"/"+their {
+							told = append(told, name)
+						}
+					}
+				}}})
+				resign(t, win(t, c))
+				sess := w.session()
+				for _, dir := range []string{"/app", path} { // the container may be gone
+					_, err := sess.Create(t.Context(), dir, nil, zk.Persistent)
+					if err != nil && !errors.Is(err, zk.NodeExists) {
+						t.Fatal(err)
+					}
+				}
+				for _, node := range theirs {
+					if _, err := sess.Create(t.Context(), path+"/"+node, nil, zk.Ephemeral); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for range 2 {
+					resign(t, win(t, c))
+				}
+				slices.Sort(told)
+				if got := strings.Join(told, " "); got != want {
+					t.Errorf("was told of %s, want %s", got, want)
 				}
 			})
 		})

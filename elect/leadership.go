@@ -102,8 +102,10 @@ func (l *Leadership) Resign() error {
 
 // ResignWait ends the leadership as Resign does, and waits until the server has removed the node. Besides what Resign
 // returns, it returns the server's error if the server refuses to delete the node, and ctx's cause if ctx ends first;
-// the removal then goes on in the background.
+// the removal then goes on in the background. The leadership's own context will do, which ResignWait ends.
 func (l *Leadership) ResignWait(ctx context.Context) error {
+	ctx, stop := attempt.Outlive(ctx, ErrResigned)
+	defer stop()
 	removal, err := l.resign()
 	return errors.Join(err, removal.Wait(ctx))
 }

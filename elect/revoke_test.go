@@ -12,6 +12,7 @@ import (
 	"github.com/seed-a3166700/turnstile/elect"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
 )
 
 // revocation is what a Revoke in the background came to.
@@ -146,6 +147,40 @@ func TestProclamationKeepsARequestToResign(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// The request to resign comes between the look at the node and the write of the value.
+func TestProclamationDoesNotOverwriteARequestToResign(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		refuse := func(context.Context, lock.Revocation) bool { return false }
+		l := win(t, w.candidate("a", elect.Config{OnRevoke: refuse}))
+		held, release := context.WithCancel(t.Context())
+		reached := make(chan struct{}, 1)
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Session == l.Session().ID() && r.Op == zktest.OpSetData && r.Path == l.Path() {
+				reached <- struct{}{}
+				return zktest.Until(held)
+			}
+			return zktest.Pass
+		})
+		proclaimed := make(chan error, 1)
+		go func() { proclaimed <- l.Proclaim(t.Context(), []byte("x")) }()
+		<-reached
+		w.Control(nil)
+		client := w.Client(t, timeout)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, _ = lock.Revoke(ctx, client, path, lock.RevokeOptions{Grace: time.Hour}) // it is not obeyed
+		release()
+		if err := <-proclaimed; err != nil {
+			t.Fatal(err)
+		}
+		line, err := lock.Inspect(t.Context(), client, path)
+		if err != nil || len(line) != 1 || line[0].Revoked == nil {
+			t.Errorf("got %+v, %v, want a leader that is asked to resign", line, err)
+		}
+		resign(t, l)
 	})
 }
 

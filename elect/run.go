@@ -5,6 +5,7 @@ package elect
 import (
 	"context"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 )
 
@@ -13,17 +14,18 @@ import (
 // with the leadership.
 //
 // If the leadership was lost or revoked before lead returned, Run campaigns again, whatever lead returned (Hooks.Lost
-// is told): so lead may be called many times. Otherwise, or if ctx has ended, Run returns what lead returned. If ctx
-// ends while Run campaigns, or no campaign is possible any more, it returns what Campaign does.
+// is told): so lead may be called many times. Otherwise Run returns what lead returned, and if no campaign is possible
+// any more, what Campaign returns. To end ctx is the way to stop Run: then it returns nil, or an error that lead has
+// returned by then, unless that only says that ctx has ended.
 func (c *Candidate) Run(ctx context.Context, lead func(ctx context.Context, l *Leadership) error) error {
 	for {
 		l, err := c.Campaign(ctx)
 		if err != nil {
-			return err
+			return attempt.Stopped(ctx, err)
 		}
 		lost, err := c.lead(ctx, l, lead)
 		if lost == nil || ctx.Err() != nil {
-			return err
+			return attempt.Stopped(ctx, err)
 		}
 		if c.cfg.Hooks.Lost != nil {
 			c.cfg.Hooks.Lost(lost, err)

@@ -16,9 +16,7 @@ var contenders = []line.Marker{line.CuratorLock, line.KazooLock, line.CuratorRea
 
 func anyone(line.Contender) bool { return true }
 
-func isReader(s line.Contender) bool {
-	return s.Marker == line.CuratorRead || s.Marker == line.KazooRead
-}
+func isReader(s line.Contender) bool { return s.Marker.IsReader() }
 
 func isWriter(s line.Contender) bool { return !isReader(s) }
 
@@ -48,6 +46,11 @@ func contenderLine(l *line.Line, dir string, cfg Config, names prefixes, blocks 
 		ACL:     cfg.ACL,
 		AnyACL:  cfg.AnyACL,
 		Change:  unsteady,
+	}
+	if cfg.Hooks.Stranger != nil {
+		l.Strangers = &line.Strangers{Tell: func(name string) {
+			cfg.Hooks.Stranger(Event{Path: dir, Node: attempt.Join(dir, name)})
+		}}
 	}
 	cfg.Layout.apply(l, names)
 }

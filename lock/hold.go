@@ -184,8 +184,11 @@ func (h *Hold) Unlock() error {
 
 // UnlockWait releases the lock as Unlock does, and waits until the server has removed the hold's node if that is to be
 // removed. Besides what Unlock returns, it returns the server's error if the server refuses to delete the node, and
-// ctx's cause if ctx ends first; the removal then goes on in the background.
+// ctx's cause if ctx ends first; the removal then goes on in the background. The hold's own context will do, which
+// UnlockWait ends.
 func (h *Hold) UnlockWait(ctx context.Context) error {
+	ctx, stop := attempt.Outlive(ctx, ErrUnlocked)
+	defer stop()
 	err := h.Unlock()
 	h.mu.Lock()
 	removal := h.removal

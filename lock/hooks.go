@@ -25,12 +25,17 @@ type Hooks struct {
 	// Lost is called when a hold has ended before it was unlocked, by a goroutine of its own or by the one that calls
 	// Unlock, whichever is first.
 	Lost func(e Event)
+	// Stranger is called when a contender stands at the path, in Event.Node, whose program does not look for ours, as
+	// far as its node's name tells: it may hold the lock at the same time. It is called once for each that this lock
+	// sees when it lists its line, by a goroutine that calls Lock or TryLock. Another Layout may help; Inspect shows
+	// who excludes whom.
+	Stranger func(e Event)
 }
 
 // Event is the argument of the Hooks.
 type Event struct {
 	Path  string        // of the lock; a Set's paths with " and " between them
-	Node  string        // the hold's node; "" for Enqueued
+	Node  string        // the hold's node; "" for Enqueued; the other's for Stranger
 	Token Token         // the hold's; 0 for Enqueued
 	Took  time.Duration // Acquired: since Lock was called; Released and Lost: since the lock was acquired
 	Err   error         // Lost: the cause of the hold's context

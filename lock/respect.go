@@ -15,15 +15,6 @@ import (
 // configured to (kazoo, with extra_lock_patterns) or reads names differently (go-zookeeper, whose nodes are named as
 // Curator's). So a contender behind a foreign name may wait for it, or may hold the lock as well.
 
-// families are the names that another program's recipe looks for, by the name of its own node.
-var families = map[line.Marker][]line.Marker{
-	line.CuratorLock:  {line.CuratorLock},
-	line.CuratorRead:  {line.CuratorRead, line.CuratorWrite},
-	line.CuratorWrite: {line.CuratorRead, line.CuratorWrite},
-	line.KazooLock:    {line.KazooLock, line.KazooRead},
-	line.KazooRead:    {line.KazooLock, line.KazooRead},
-}
-
 // certainty is how certain it is that one contender waits for another.
 type certainty int
 
@@ -63,7 +54,7 @@ func (c inLine) respects(other inLine) certainty {
 	case c.Known:
 		return yes
 	}
-	looks := families[c.contender.Marker]
+	looks := c.contender.Marker.Family()
 	if c.ourCandidate() {
 		looks = append(slices.Clone(looks), line.CuratorLock, line.KazooLock)
 	}

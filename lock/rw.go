@@ -47,6 +47,7 @@ func NewRWMutex(client *zk.Client, path string, config RWConfig) (*RWMutex, erro
 	contenderLine(&m.read, path, cfg, readPrefixes, isWriter)
 	contenderLine(&m.write, path, cfg, writePrefixes, anyone)
 	contenderLine(&m.upgrade, path, cfg, upgradePrefixes, anyone)
+	m.read.Strangers, m.upgrade.Strangers = m.write.Strangers, m.write.Strangers // one tells of each
 	for _, l := range m.lines() {
 		// A reader ahead, which does not block readers, may be a writer by the time that the writer behind it is gone.
 		l.Change = anyone

@@ -102,18 +102,15 @@ func ExamplePartitioner_Run() {
 		if err != nil {
 			return err
 		}
-		err = p.Run(ctx, func(ctx context.Context, s *member.Share) error {
+		return p.Run(ctx, func(ctx context.Context, s *member.Share) error { // until ctx ends; then it returns nil
 			fmt.Println("works on", s.Item())
 			stop()
 			<-ctx.Done() // the item passes on when this function has returned
 			return nil
 		})
-		fmt.Println(err)
-		return nil
 	})
 	// Output:
 	// works on users
-	// context canceled
 }
 
 func ExampleLease_Take() {

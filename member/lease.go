@@ -139,8 +139,21 @@ func (l *Lease) Take(ctx context.Context) (Leased, error) {
 func (l *Lease) search(ctx context.Context, lock *line.Own) (Leased, error) {
 	var mine, free []int
 	var unknown error
-	for i := range l.slots {
-		r, _, err := l.read(ctx, lock.Session(), i)
+	b := lock.Session().Batch()
+	passed := attempt.Fence(b)
+	b.Send()
+	if err := passed(ctx); err != nil {
+		return Leased{}, err
+	}
+	paths := make([]string, len(l.slots))
+	for i := range paths {
+		paths[i] = l.slot(i) + leaseNode
+	}
+	i := -1
+	for _, look := range attempt.Each(lock.Session(), paths, (*zk.Batch).Get) {
+		i++
+		d, err := look.Get(ctx)
+		r, _, err := parseLease(paths[i], d, err)
 		switch {
 		case errors.Is(err, ErrLeaseFormat):
 			unknown = err
@@ -148,6 +161,8 @@ func (l *Lease) search(ctx context.Context, lock *line.Own) (Leased, error) {
 			return Leased{}, err
 		case r.Holder == l.holder:
 			mine = append(mine, i)
+		case l.cfg.Now().UTC().Before(r.end):
+			// Another holder has it: the server has shown that after it had given us the lock.
 		default:
 			free = append(free, i) // whether it is, the lease's own lock decides
 		}
@@ -321,6 +336,11 @@ func (l *Lease) read(ctx context.Context, sess *zk.Session, i int) (leaseRecord,
 		return leaseRecord{}, zk.Stat{}, err
 	}
 	d, err := look.Get(ctx)
+	return parseLease(node, d, err)
+}
+
+// parseLease returns what is in a lease's node, or nothing if there is none.
+func parseLease(node string, d zk.Data, err error) (leaseRecord, zk.Stat, error) {
 	if errors.Is(err, zk.NoNode) {
 		return leaseRecord{}, zk.Stat{}, nil
 	}

@@ -3,6 +3,7 @@ package member_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -127,6 +128,30 @@ func TestHolderNeverHasTwoLeases(t *testing.T) {
 	if got := mustTake(t, third); got.Path != "/app/lease/1" {
 		t.Errorf("%v", got)
 	}
+}
+
+// Who comes when others have all leases costs a few writes, however many leases there are.
+func TestRefusalOfManyLeasesIsCheap(t *testing.T) {
+	t.Parallel()
+	srv, c := server(t), newClock()
+	const n = 30
+	client := srv.Client(t, time.Minute)
+	for i := range n {
+		mustTake(t, lease(t, client, fmt.Sprint("holder ", i), n, c))
+	}
+	late := lease(t, srv.Client(t, time.Minute), "late", n, c)
+	before := srv.Traffic()
+	refused(t, late)
+	after := srv.Traffic()
+	writes := 0
+	for _, op := range []zktest.Op{zktest.OpCreate, zktest.OpDelete, zktest.OpSetData, zktest.OpMulti, zktest.OpSync} {
+		writes += int(after.Requests[op] - before.Requests[op])
+	}
+	if writes > 10 {
+		t.Errorf("it took %d writes", writes)
+	}
+	c.add(time.Hour)
+	mustTake(t, late)
 }
 
 func TestCallsForOneHolderTakeOneLease(t *testing.T) {

@@ -32,8 +32,8 @@ type Split int
 
 // The splits. All members of a path use the same one. If they do not, items may have no owner, but never two.
 const (
-	// Even moves few items when members come and go. Shares differ from the mean by a tenth of it at most, and by one
-	// item if the mean is below ten.
+	// Even moves few items when members come and go. Shares differ from each other by one item at most while they are
+	// below a hundred items, and otherwise from their mean by a tenth of it at most.
 	Even Split = iota
 	// SetPartitioner is the split, and the layout, of kazoo's SetPartitioner with its default function: of the sorted
 	// items, a member gets every nth. Most items move with each change. Nodes of locks are kazoo's, and their parents

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -29,9 +30,9 @@ var errEnded = errors.New("member: the partitioner's run has ended")
 // those that come back. If work returns nil before its context has ended, the item stays with this member, idle, until
 // it must go. If it returns an error then, Run ends with that error; what it returns later is told to Hooks.Lost alone.
 //
-// Run returns ctx's cause when ctx ends, the client's error if it is closed, or the server's refusal. Before that it
-// waits until all calls of work have returned; then it gives up the items and leaves. Their nodes are removed in the
-// background: a program that exits right after Run closes its client.
+// To end ctx is the way to stop Run: then it returns nil. Otherwise it returns the client's error if that is closed, or
+// the server's refusal. Before that it waits until all calls of work have returned; then it gives up the items and
+// leaves. Their nodes are removed in the background: a program that exits right after Run closes its client.
 func (p *Partitioner) Run(ctx context.Context, work func(ctx context.Context, s *Share) error) error {
 	if err := p.start(); err != nil {
 		return err
@@ -49,7 +50,7 @@ func (p *Partitioner) Run(ctx context.Context, work func(ctx context.Context, s 
 	membership, err := p.group.Join(ctx, p.id, nil)
 	if err != nil {
 		end(errEnded)
-		return err
+		return attempt.Stopped(ctx, err)
 	}
 	r.node = membership.Node()
 	var watch sync.WaitGroup
@@ -62,7 +63,7 @@ func (p *Partitioner) Run(ctx context.Context, work func(ctx context.Context, s 
 	}
 	watch.Wait()
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return nil
 	}
 	return context.Cause(within)
 }

@@ -70,6 +70,9 @@ func hash(s string) uint64 {
 	return score(h.Sum64(), 0)
 }
 
+// evenBelow is up to how many items each that members have equally many.
+const evenBelow = 100
+
 // even returns the index of the member for each item. All that are given the same members and items get the same
 // result.
 //
@@ -83,8 +86,10 @@ func even(items, members []string) []int {
 	if m == 0 {
 		return owner
 	}
-	slack := n / m / 10
-	most, least := (n+m-1)/m+slack, n/m-slack
+	most, least := (n+m-1)/m, n/m
+	if least >= evenBelow { // a tenth of the mean, rounded towards it
+		most, least = max(most, 11*n/(10*m)), min(least, (9*n+10*m-1)/(10*m))
+	}
 	hashes := make([]uint64, m)
 	for i, member := range members {
 		hashes[i] = hash(member)

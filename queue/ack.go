@@ -131,7 +131,7 @@ func (q *Queue) DoneAll(ctx context.Context, items []*Item) error {
 			errs = append(errs, it.failed(ErrFinished))
 		}
 	}
-	if !through(ctx, func() {
+	if left := through(ctx, func() {
 		for rest := together(mine); len(rest) > 0; {
 			co := rest[0].item.co
 			n := slices.IndexFunc(rest, func(a *ack) bool { return a.item.co != co }) // taken under another session
@@ -145,8 +145,8 @@ func (q *Queue) DoneAll(ctx context.Context, items []*Item) error {
 				a.item.tellDone(ctx)
 			}
 		}
-	}) {
-		err := &zk.Error{Op: "finish", Path: q.layout.root, Err: context.Cause(ctx), Outcome: zk.Unknown}
+	}); left != nil {
+		err := &zk.Error{Op: "finish", Path: q.layout.root, Err: left, Outcome: zk.Unknown}
 		return q.failed("acknowledge", err)
 	}
 	for _, a := range mine {

@@ -16,8 +16,9 @@ import (
 //
 // It only asks which owners are gone if the list of consumers has changed since it last asked. It sets the watch on
 // that list before it lists the claims, so that a consumer that goes later fires the watch, and the claims of one
-// that went before are seen. Consumers are listed once more after the claims: see listClaims.
-func (f *fetcher) leftBehind(ctx context.Context) ([]claim, error) {
+// that went before are seen. Consumers are listed once more after the claims: see listClaims. It does not list the free
+// claims again if they were listed just now, after that watch was set.
+func (f *fetcher) leftBehind(ctx context.Context, listed []string) ([]claim, error) {
 	d := f.co.d
 	d.mu.Lock()
 	known := !f.co.left.hasFired()
@@ -44,8 +45,13 @@ func (f *fetcher) leftBehind(ctx context.Context) ([]claim, error) {
 		f.co.left = &watch{w: w}
 		d.mu.Unlock()
 	}
-	names, _, err := f.co.sess.Children(ctx, d.layout.path(dirFree))
-	free, err := d.layout.freed(zk.Children{Names: names}, err)
+	if !known || listed == nil {
+		var err error
+		if listed, _, err = f.co.sess.Children(ctx, d.layout.path(dirFree)); err != nil {
+			return nil, err
+		}
+	}
+	free, err := d.layout.freed(zk.Children{Names: listed}, nil)
 	d.mu.Lock()
 	f.co.claims = len(free)
 	d.mu.Unlock()

@@ -92,7 +92,7 @@ func (b *buffer) fewLeft() bool {
 // How long a lease is to last: one that is used up faster makes the next one larger, one that takes four times as
 // long makes it smaller. If the servers are slow, or far away, that is a few times as long as a claim takes.
 const (
-	leaseShort = 100 * time.Millisecond
+	leaseShort = 200 * time.Millisecond
 	leaseCosts = 4
 	slowClaim  = time.Second // a claim that takes longer counts as this
 )

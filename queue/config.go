@@ -44,8 +44,10 @@ type Config struct {
 	// so that the queue may exceed the bound by as many items as they put. Zero is no bound.
 	//
 	// A bound costs each Put or PutBatch reads before it writes: of the lists of priorities and of delayed items, of
-	// the Stat of each segment, one for about a thousand items, and of each group that is busy. The server that this
-	// client is connected to answers them, and it may lag.
+	// the Stat of each segment, one for about a thousand items, and of the number of nodes of groups. When that
+	// number, three for each group in which something waits, comes near the bound, or the server is older than 3.6, it
+	// reads the Stat of each group that is busy. The server that this client is connected to answers them, and it may
+	// lag.
 	MaxItems int
 	// WaitWhenFull makes puts wait for room instead of returning ErrFull.
 	WaitWhenFull bool
@@ -73,7 +75,7 @@ type Config struct {
 	Timeout time.Duration
 	// Prefetch is how many items a Queue claims at once, ahead of its takers, at most 1,000; 200 if zero, none if
 	// negative. How many it does claim follows the pace at which they are taken: no more than are taken in about a
-	// tenth of a second or, if that is longer, in a few times the time that a claim takes. It claims the next when a
+	// fifth of a second or, if that is longer, in a few times the time that a claim takes. It claims the next when a
 	// quarter is left.
 	Prefetch int
 	// Linger is how long items that were claimed ahead wait for a taker before they are given back; 1s if zero.

@@ -160,7 +160,7 @@ func (l *deadLetters) takeOut(ctx context.Context, x *storedItem, to *segment.Re
 			return true, nil
 		case refused && failed.Index == 0 && (errors.Is(failed, zk.NoNode) || errors.Is(failed, zk.BadVersion)):
 			return false, nil // another client was quicker
-		case p.Stale(err), refused && failed.Index > 0 && (groupChanged(failed, p) || to == nil):
+		case p.Stale(err), refused && failed.Index > 0 && (l.groupChanged(failed, p) || to == nil):
 		default:
 			return false, err
 		}

@@ -3,6 +3,7 @@ package queue
 // Finding items to claim.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,14 +67,22 @@ func (f *fetcher) fetch(ctx context.Context, more bool) (found bool, err error) 
 			return false, err
 		}
 	}
-	if err := f.promote(ctx); err != nil {
+	free, delays, err := f.glance(ctx)
+	if err != nil {
 		return false, err
+	}
+	if !f.noneDue(delays) {
+		free = nil // what is due comes into ready lists, and that takes its time
+		if err := f.promote(ctx); err != nil {
+			return false, err
+		}
 	}
 	look := func() (found, armed bool, err error) {
 		if err := f.listPriorities(ctx); err != nil {
 			return false, false, err
 		}
-		claims, err := f.leftBehind(ctx)
+		claims, err := f.leftBehind(ctx, free)
+		free = nil
 		if err != nil {
 			return false, false, err
 		}
@@ -108,6 +117,34 @@ func (f *fetcher) fetch(ctx context.Context, more bool) (found bool, err error) 
 			return found, err
 		}
 	}
+}
+
+// glance returns the names of the free claims, and the version of the delayed items' change node, by one request: most
+// often that is all that there is to see. It returns nil if the claims are to be listed after something else.
+func (f *fetcher) glance(ctx context.Context) (free []string, delays int32, err error) {
+	f.co.d.mu.Lock()
+	known := !f.co.left.hasFired()
+	f.co.d.mu.Unlock()
+	if !known {
+		return nil, -1, nil
+	}
+	nodes, err := f.co.d.layout.store.MultiRead(ctx, f.co.sess,
+		zk.GetOp(f.co.d.layout.path(dirDelayed)), zk.ChildrenOp(f.co.d.layout.path(dirFree)))
+	if err != nil || nodes == nil {
+		return nil, -1, err
+	}
+	if err := cmp.Or(nodes[0].Err, nodes[1].Err); err != nil {
+		return nil, -1, err
+	}
+	return append([]string{}, nodes[1].Children...), nodes[0].Stat.Version, nil
+}
+
+// noneDue reports whether no delayed item is due, nor was any put since the last look: delays is the version of their
+// change node, or -1.
+func (f *fetcher) noneDue(delays int32) bool {
+	f.co.d.mu.Lock()
+	defer f.co.d.mu.Unlock()
+	return delays >= 0 && delays == f.delays && f.co.nextDue == 0
 }
 
 // listPriorities learns which priorities have ready lists, and sets a watch for others.

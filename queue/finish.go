@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -142,25 +143,27 @@ func (it *Item) finish(ctx context.Context, f func() error, told func(context.Co
 		return it.failed(ErrFinished)
 	}
 	var err error
-	if !through(ctx, func() {
+	if left := through(ctx, func() {
 		err = f()
 		it.end(err)
 		if err == nil && told != nil {
 			told(ctx)
 		}
-	}) {
-		return it.failed(&zk.Error{Op: "finish", Path: it.Path(), Err: context.Cause(ctx), Outcome: zk.Unknown})
+	}); left != nil {
+		return it.failed(&zk.Error{Op: "finish", Path: it.Path(), Err: left, Outcome: zk.Unknown})
 	}
 	return it.failed(err)
 }
 
-// through runs f, and reports whether it returned before ctx ended. If not, f goes on. The item's own context ends
-// while f finishes the item, so a caller that uses it waits for f: at the end of the session f returns at the latest.
-func through(ctx context.Context, f func()) bool {
+// through runs f, and returns nil once that has returned. If ctx ends first it returns ctx's cause, and f goes on. The
+// item's own context ends while f finishes the item, so a caller that uses it waits for f.
+func through(ctx context.Context, f func()) error {
 	if ctx.Done() == nil {
 		f()
-		return true
+		return nil
 	}
+	ctx, stop := attempt.Outlive(ctx, ErrFinished)
+	defer stop()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -168,14 +171,10 @@ func through(ctx context.Context, f func()) bool {
 	}()
 	select {
 	case <-done:
-		return true
+		return nil
 	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	if errors.Is(context.Cause(ctx), ErrFinished) {
-		<-done
-		return true
-	}
-	return false
 }
 
 // begin reports whether the caller may finish the item. If so, it calls end.

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"slices"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/segment"
@@ -40,10 +41,10 @@ func (y *layout) group(group string) *segment.List {
 // place makes a transaction ready to append an item, and returns the list to append it to.
 func (b *base) place(ctx context.Context, sess *zk.Session, p *segment.Txn, r *segment.Record) (*segment.List, error) {
 	if r.Group == "" {
-		c := p.Same(b.target(r))
+		c := b.target(r)
 		return c, p.Find(ctx, sess, c)
 	}
-	g := p.Same(b.layout.group(r.Group))
+	g := b.layout.group(r.Group)
 	err := p.Find(ctx, sess, g)
 	if err == nil {
 		return g, nil
@@ -51,10 +52,10 @@ func (b *base) place(ctx context.Context, sess *zk.Session, p *segment.Txn, r *s
 	if !errors.Is(err, zk.NoNode) {
 		return nil, err
 	}
-	if err := b.makePart(ctx, sess, r.Group); err != nil {
+	if err := b.makeParts(ctx, sess, r.Group); err != nil {
 		return nil, err
 	}
-	ready := p.Same(b.layout.readyList(r.Priority))
+	ready := b.layout.readyList(r.Priority)
 	if err := p.Find(ctx, sess, ready); err != nil {
 		return nil, err
 	}
@@ -62,10 +63,39 @@ func (b *base) place(ctx context.Context, sess *zk.Session, p *segment.Txn, r *s
 	return ready, nil
 }
 
+// lookAhead makes a transaction, and those that follow it, ready for items of groups, with a few requests for all. It
+// returns how many of the items it has looked at. What it has seen may have changed when an item is put: then the
+// server refuses the transaction.
+func (b *base) lookAhead(ctx context.Context, sess *zk.Session, p *segment.Txn, items []encodedItem) (int, error) {
+	items = items[:min(len(items), maxLookAhead)]
+	var groups []string
+	var lists []*segment.List
+	for i := range items {
+		if group := items[i].rec.Group; group != "" {
+			groups = append(groups, group)
+			lists = append(lists, b.layout.group(group))
+		}
+	}
+	if err := p.Look(ctx, sess, lists); err != nil {
+		return 0, err
+	}
+	return len(items), b.makeParts(ctx, sess, groups...)
+}
+
+// maxLookAhead is how many items a put looks at ahead: about as many as fit into a transaction.
+const maxLookAhead = 1000
+
 // groupChanged reports whether a transaction was refused because a group has become busy since place has looked, or the
 // part of the directory that it is in was removed: then the caller makes a new one.
-func groupChanged(failed *zk.MultiError, p *segment.Txn) bool {
-	return failed.Index < p.Guards() && (errors.Is(failed, zk.NodeExists) || errors.Is(failed, zk.NoNode))
+func (b *base) groupChanged(failed *zk.MultiError, p *segment.Txn) bool {
+	if failed.Index >= p.Guards() {
+		return false
+	}
+	if errors.Is(failed, zk.NoNode) {
+		b.layout.parts.Clear()
+		return true
+	}
+	return errors.Is(failed, zk.NodeExists)
 }
 
 // groupSize is how many bytes a request has more, at most, for an item with a group.
@@ -74,18 +104,39 @@ func (b *base) groupSize() int {
 	return 3 * (segment.OpSize + len(b.layout.root) + name + b.layout.store.ACLSize())
 }
 
-// makePart creates the part of the directory of groups that a group is in.
-func (b *base) makePart(ctx context.Context, sess *zk.Session, group string) error {
-	part, _ := groupPart(group)
-	dir := b.layout.path(dirGroups, part)
-	if _, there, err := sess.Exists(ctx, dir); there || err != nil {
-		return err
+// makeParts creates the parts of the directory of groups that some groups are in. It asks for each part once: if one is
+// gone since, the server refuses the creation of a list in it.
+func (b *base) makeParts(ctx context.Context, sess *zk.Session, groups ...string) error {
+	var dirs []string
+	for _, group := range groups {
+		part, _ := groupPart(group)
+		dir := b.layout.path(dirGroups, part)
+		if _, ok := b.layout.parts.Load(dir); !ok && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
 	}
-	_, err := sess.CreateNode(ctx, b.layout.node(dir, nil, zk.Persistent))
-	if errors.Is(err, zk.NodeExists) {
-		return nil
+	var missing []string
+	for dir, look := range attempt.Each(sess, dirs, (*zk.Batch).Exists) {
+		e, err := look.Get(ctx)
+		if err != nil {
+			return err
+		}
+		if !e.Exists {
+			missing = append(missing, dir)
+		}
 	}
-	return err
+	create := func(batch *zk.Batch, dir string) *zk.Future[zk.Created] {
+		return batch.CreateNode(b.layout.node(dir, nil, zk.Persistent))
+	}
+	for _, made := range attempt.Each(sess, missing, create) {
+		if _, err := made.Get(ctx); err != nil && !errors.Is(err, zk.NodeExists) {
+			return err
+		}
+	}
+	for _, dir := range dirs {
+		b.layout.parts.Store(dir, true)
+	}
+	return nil
 }
 
 // succession is what the transaction that finishes the head of a group does to the group.
@@ -153,11 +204,10 @@ func (s *succession) changed(failed *zk.MultiError, from int) bool {
 // append adds what becomes ready to a transaction.
 func (s *succession) append(ctx context.Context, sess *zk.Session, p *segment.Txn) error {
 	for _, x := range s.ready {
-		c := p.Same(x.to)
-		if err := p.Find(ctx, sess, c); err != nil {
+		if err := p.Find(ctx, sess, x.to); err != nil {
 			return err
 		}
-		p.Append(c, x.data)
+		p.Append(x.to, x.data)
 	}
 	return nil
 }
@@ -200,6 +250,12 @@ func (r reader) eachWaiting(ctx context.Context, f func(located) bool) error {
 				f(located{Peeked: x.peeked(Waiting, x.rec.Priority), path: x.path, key: x.rec.Key, version: x.version})
 		})
 	})
+}
+
+// waitingAtMost returns a number that countWaiting does not exceed, with one request: all nodes of groups, of which
+// each that is busy has two beside its items. It returns zk.Unimplemented if the server is older than 3.6.
+func (r reader) waitingAtMost(ctx context.Context, sess *zk.Session) (int, error) {
+	return sess.DescendantCount(ctx, r.layout.path(dirGroups))
 }
 
 // countWaiting counts the items that wait for the heads of their groups. It asks for many groups at a time: each that

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -578,25 +579,89 @@ func TestGroupThatMayNotBeMadeIsRefused(t *testing.T) {
 	})
 }
 
-// However many groups are busy, counting takes a few round trips, and so does a put that is bounded.
-func TestManyGroupsAreCountedTogether(t *testing.T) {
+// However many groups there are, putting and counting take a few round trips, and a put that is bounded few requests.
+func TestManyGroupsAreLookedAtTogether(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const n = 100
-		q, bounded := w.queue(queue.Config{}), w.queue(queue.Config{MaxItems: 10 * n})
+		q, other, bounded := w.queue(queue.Config{}), w.queue(queue.Config{}), w.queue(queue.Config{MaxItems: 10 * n})
+		put(t, bounded, "first", queue.Message{})
+		var requests atomic.Int64
+		w.Control(func(zktest.Request) zktest.Fault {
+			requests.Add(1)
+			return zktest.Pass
+		})
+		w.Delay(time.Millisecond)
+		few := func(what string, most int64, f func()) {
+			t.Helper()
+			requests.Store(0)
+			begin := time.Now()
+			f()
+			if trips := time.Since(begin).Milliseconds() / 2; trips > 20 {
+				t.Errorf("%s took %d round trips", what, trips)
+			}
+			if requests.Load() > most {
+				t.Errorf("%s took %d requests, want %d at most", what, requests.Load(), most)
+			}
+		}
 		var messages []queue.Message
 		for i := range 2 * n {
 			messages = append(messages, queue.Message{Group: strconv.Itoa(i % n)})
 		}
-		if _, err := q.PutBatch(t.Context(), messages); err != nil {
-			t.Fatal(err)
+		for _, q := range []*queue.Queue{q, other} { // the second finds the groups, and not where their lists end
+			few("PutBatch", 4*n, func() {
+				if _, err := q.PutBatch(t.Context(), messages); err != nil {
+					t.Error(err)
+				}
+			})
 		}
-		put(t, bounded, "first", queue.Message{})
-		w.Delay(time.Millisecond)
-		begin := time.Now()
-		wantLen(t, q, queue.Counts{Ready: n + 1, Waiting: n})
-		put(t, bounded, "second", queue.Message{})
-		if trips := time.Since(begin).Milliseconds(); trips > 40 {
-			t.Errorf("it took %d round trips", trips)
+		few("Len", 4*n, func() { wantLen(t, q, queue.Counts{Ready: n + 1, Waiting: 3 * n}) })
+		few("a bounded Put", 10, func() { put(t, bounded, "second", queue.Message{}) })
+	})
+}
+
+// Groups that become busy after a put has looked at them, and a directory that is gone by then, cost it only another
+// attempt.
+func TestGroupsThatChangeWhileMoreArePut(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
+		for _, change := range []func(){
+			func() { putGroup(t, other, "g1", 0, 1) },
+			func() {
+				if _, err := w.Session(t, time.Hour).DeleteAll(t.Context(), root+"/groups"); err != nil {
+					t.Error(err)
+				}
+			},
+		} {
+			var messages []queue.Message
+			for i := range 3 {
+				messages = append(messages, queue.Message{Group: fmt.Sprint("g", i), Body: []byte("late")})
+			}
+			held, release := context.WithCancel(t.Context())
+			reached := make(chan struct{}, 1)
+			w.Control(func(r zktest.Request) zktest.Fault {
+				if slices.ContainsFunc(r.Parts, func(p zktest.Part) bool {
+					return p.Op == zktest.OpCreate && strings.HasPrefix(p.Path, root+"/groups/")
+				}) {
+					reached <- struct{}{}
+					return zktest.Until(held)
+				}
+				return zktest.Pass
+			})
+			ended := make(chan error)
+			go func() {
+				_, err := q.PutBatch(t.Context(), messages)
+				ended <- err
+			}()
+			<-reached
+			w.Control(nil)
+			change()
+			release()
+			if err := <-ended; err != nil {
+				t.Fatal(err)
+			}
+			for range messages {
+				done(t, take(t, other))
+			}
 		}
 	})
 }

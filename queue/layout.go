@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
@@ -46,6 +47,7 @@ type layout struct {
 	root  string
 	store segment.Store
 	asked atomic.Int64 // for lists that come and go
+	parts sync.Map     // paths of parts of the directory of groups that were there
 }
 
 func (y *layout) path(parts ...string) string {

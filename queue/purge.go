@@ -48,8 +48,8 @@ func (p purger) ready(ctx context.Context) (int, error) {
 	defer closePurger(ctx, q)
 	if co := p.dispatcher.current(); co != nil {
 		var err error
-		if !through(ctx, func() { _, err = co.returner.returnAll(co.ctx, false) }) {
-			return 0, context.Cause(ctx)
+		if left := through(ctx, func() { _, err = co.returner.returnAll(co.ctx, false) }); left != nil {
+			return 0, left
 		}
 		if err != nil && co.err() == nil {
 			return 0, err
@@ -230,15 +230,15 @@ func (f *fetcher) removeAll(ctx context.Context, items []*Item) (int, error) {
 		return 0, nil
 	}
 	errs := make([]error, len(items))
-	if !through(ctx, func() {
+	if left := through(ctx, func() {
 		ctx := context.WithoutCancel(ctx)
 		var wg sync.WaitGroup
 		for i, it := range items {
 			wg.Go(func() { errs[i] = it.finish(ctx, it.purge, nil) })
 		}
 		wg.Wait()
-	}) {
-		return 0, &zk.Error{Op: "finish", Path: f.co.d.layout.root, Err: context.Cause(ctx), Outcome: zk.Unknown}
+	}); left != nil {
+		return 0, &zk.Error{Op: "finish", Path: f.co.d.layout.root, Err: left, Outcome: zk.Unknown}
 	}
 	n := 0
 	for _, err := range errs {

@@ -117,6 +117,7 @@ type putOp struct {
 	ops     []zk.Op                     // the caller's
 	whole   bool                        // all items go in one transaction
 	full    func(context.Context) error // unless nil, called when there is no room: if it fails, so does the put
+	ahead   int                         // items before this one are prepared for
 	receipt *attempt.Receipt
 	size    int  // of the largest request of the last attempt, in bytes, about
 	cut     bool // the last attempt ended with the connection
@@ -217,6 +218,7 @@ func (s *putOp) sendAll(ctx context.Context, sess *zk.Session) error {
 	var pending []*inFlight
 	var last *segment.Txn
 	next := s.in
+	s.ahead = next
 	for next < len(s.items) || len(pending) > 0 {
 		for next < len(s.items) && len(pending) < maxInFlight {
 			f, err := s.start(ctx, sess, last, next, len(pending))
@@ -252,7 +254,14 @@ func (s *putOp) start(ctx context.Context, sess *zk.Session, last *segment.Txn, 
 		if item.rec.Group != "" {
 			size += s.groupSize()
 		}
-		if (p.Items() > 0 || s.whole) && !p.Fits(p.Same(s.target(&item.rec)), size) {
+		if to >= s.ahead {
+			n, err := s.lookAhead(ctx, sess, p, s.items[to:])
+			if err != nil {
+				return nil, err
+			}
+			s.ahead = to + n
+		}
+		if (p.Items() > 0 || s.whole) && !p.Fits(s.target(&item.rec), size) {
 			if s.whole {
 				const text = "%w: %d of %d messages and %d operations fill a transaction (Config.MaxPacket is %d)"
 				return nil, fmt.Errorf(text, ErrTooLarge, p.Items(), len(s.items), len(s.ops), s.cfg.MaxPacket)
@@ -341,7 +350,7 @@ func (s *putOp) refused(p *segment.Txn, pending []*inFlight, err error) error {
 		return nil
 	case failed.Index < 1+len(s.guards)+len(s.ops):
 		return guardError{failed}
-	case groupChanged(failed, p):
+	case s.groupChanged(failed, p):
 		return nil
 	}
 	stale := false

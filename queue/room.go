@@ -4,6 +4,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/zk"
@@ -30,6 +31,12 @@ func (p *producer) room(ctx context.Context, sess *zk.Session, n int, full func(
 		}
 		delayed, err := p.countBelow(ctx, sess, dirDelayed)
 		if err != nil {
+			return err
+		}
+		// To count what waits takes a request for each busy group, so a bound of it comes first.
+		if most, err := p.waitingAtMost(ctx, sess); err == nil && ready+delayed+most+n <= p.cfg.MaxItems {
+			return nil
+		} else if err != nil && !errors.Is(err, zk.Unimplemented) {
 			return err
 		}
 		waiting, err := p.countWaiting(ctx, sess)

@@ -308,10 +308,7 @@ func (d *dispatcher) stopAll() bool {
 
 // close waits for the goroutines in the background, and gives back what was claimed and not delivered.
 func (d *dispatcher) close(ctx context.Context) error {
-	var err error
-	if !through(ctx, d.wg.Wait) { // then nothing is claimed any more
-		err = context.Cause(ctx)
-	}
+	err := through(ctx, d.wg.Wait) // then nothing is claimed any more
 	if co := d.current(); co != nil {
 		err = errors.Join(err, co.close(ctx))
 	}

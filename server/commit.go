@@ -102,7 +102,7 @@ func (s *Server) commit() {
 func (s *Server) release(b *batch, buf []*conn) []*conn {
 	if err := b.wait(&s.durable); err != nil {
 		s.lost = true
-		s.stop(err)
+		s.stop(&DiskError{err})
 		return buf
 	}
 	if s.lost || s.failed() {

@@ -30,3 +30,40 @@ func TestReadersServeFewRequestsWithAtMostOneWriteInline(t *testing.T) {
 		}
 	}
 }
+
+// What is under way goes first: its replies and events must not come after those of what is served inline.
+func TestReadersServeNothingInlineBesideOtherWork(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{}, disk{})
+	o := s.owner
+	for name, busy := range map[string]func() (idle func()){
+		"a batch that is not durable yet": func() func() {
+			o.inFlight.count.Add(1)
+			return func() { o.inFlight.count.Add(-1) }
+		},
+		"a batch that is being released": func() func() {
+			o.releasing <- struct{}{}
+			return func() { <-o.releasing }
+		},
+		"a batch that is being filled": func() func() {
+			o.open = new(batch)
+			return func() { o.open = nil }
+		},
+		"the server's end": func() func() {
+			o.ended = true
+			return func() { o.ended = false }
+		},
+	} {
+		o.turn.Lock()
+		idle := busy()
+		_, served := o.fillInline(nil)
+		idle()
+		if served {
+			t.Errorf("with %s: requests are served inline", name)
+		}
+		if _, served = o.fillInline(nil); !served {
+			t.Errorf("without %s: no requests are served inline", name)
+		}
+		o.turn.Unlock()
+	}
+}

@@ -76,9 +76,45 @@ type Server struct {
 	surveysOf map[string]int // by address
 }
 
+// DiskError says that the server cannot read or write its data directory: the disk is full or broken, for example.
+// Start returns it, and Err of a server that it has stopped. What was acknowledged is not lost.
+type DiskError struct{ Err error }
+
+func (e *DiskError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what happened.
+func (e *DiskError) Unwrap() error { return e.Err }
+
 // Start starts a server, which accepts connections when Start returns. It runs until Close, the end of ctx or a
 // failure, which Done and Err report. If another server uses the data directory, the error names its process id.
-func Start(ctx context.Context, cfg Config) (*Server, error) { return start(ctx, cfg, disk{}) }
+//
+// If ctx ends first, Start returns its cause at once, even if the disk does not answer. What it has begun then ends as
+// soon as it can, and gives up the data directory.
+func Start(ctx context.Context, cfg Config) (*Server, error) { return startUntil(ctx, cfg, disk{}) }
+
+// startUntil is start, until ctx ends: a disk may keep start waiting for as long as it likes.
+func startUntil(ctx context.Context, cfg Config, d disk) (*Server, error) {
+	type result struct {
+		s   *Server
+		err error
+	}
+	started := make(chan result, 1)
+	go func() {
+		s, err := start(ctx, cfg, d)
+		started <- result{s, err}
+	}()
+	select {
+	case r := <-started:
+		return r.s, r.err
+	case <-ctx.Done():
+		go func() {
+			if r := <-started; r.s != nil {
+				_ = r.s.Close() // nobody has used it
+			}
+		}()
+		return nil, context.Cause(ctx)
+	}
+}
 
 // disk configures the store for tests.
 type disk struct {
@@ -139,12 +175,15 @@ func (s *Server) load() error {
 	}
 	s.warnForeign()
 	st, err := store.Open(store.Config{Dir: s.cfg.Data, FS: s.disk.fs, Memory: s.disk.memory, Logger: s.cfg.Logger})
-	if err != nil {
+	if _, inUse := errors.AsType[*store.InUseError](err); inUse {
 		return fmt.Errorf("server: %w", err)
+	}
+	if err != nil {
+		return &DiskError{err}
 	}
 	t, err := st.Load(cfg)
 	if err != nil {
-		return fmt.Errorf("server: %w", errors.Join(err, st.Close(st.Zxid())))
+		return &DiskError{errors.Join(err, st.Close(st.Zxid()))}
 	}
 	s.store = st
 	s.durable.zxid.Store(st.Zxid())
@@ -184,7 +223,7 @@ func (s *Server) run(ctx context.Context) {
 func (s *Server) watchStore() {
 	select {
 	case <-s.store.Failed():
-		s.stop(s.store.Err())
+		s.stop(&DiskError{s.store.Err()})
 	case <-s.stopping:
 	}
 }
@@ -237,7 +276,7 @@ func (s *Server) closeStore() error {
 		return nil
 	}
 	if err := s.store.Close(s.owner.zxid); err != nil {
-		return fmt.Errorf("server: %w", err)
+		return &DiskError{err}
 	}
 	return nil
 }

@@ -5,23 +5,25 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"log/slog"
 	"os"
 	"os/signal"
+	"syscall"
 
 	"github.com/seed-a3166700/turnstile/cache"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := open(ctx, "127.0.0.1:2181")
-	stop()
-	if err != nil {
+	if err != nil && !errors.Is(err, context.Cause(ctx)) { // to be stopped is no failure
 		log.Fatal(err)
 	}
+	stop()
 }
 
 func open(ctx context.Context, servers string) error {

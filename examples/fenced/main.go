@@ -27,6 +27,7 @@ import (
 	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/fence"
@@ -37,12 +38,12 @@ import (
 const address = "127.0.0.1:8037"
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:])
-	stop()
-	if err != nil {
+	if err != nil && !errors.Is(err, context.Cause(ctx)) { // to be stopped is no failure
 		log.Fatal(err)
 	}
+	stop()
 }
 
 func run(ctx context.Context, args []string) error {

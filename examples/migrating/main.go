@@ -10,6 +10,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/barrier"
@@ -24,12 +25,12 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := all(ctx, "127.0.0.1:2181", func(context.Context) error { return nil })
-	stop()
-	if err != nil {
+	if err != nil && !errors.Is(err, context.Cause(ctx)) { // to be stopped is no failure
 		log.Fatal(err)
 	}
+	stop()
 }
 
 // all runs every function, most of them with work to do.
@@ -66,7 +67,8 @@ func connect(ctx context.Context, servers string) (*zk.Client, error) {
 }
 
 func exclusive(ctx context.Context, client *zk.Client, work func(context.Context) error) error {
-	m, err := lock.NewMutex(client, "/locks/report", lock.Config{})
+	cfg := lock.Config{Layout: lock.Both} // Curator and Kazoo; go-zookeeper's layout is Curator's, the default
+	m, err := lock.NewMutex(client, "/locks/report", cfg)
 	if err != nil {
 		return err
 	}
@@ -76,7 +78,7 @@ func exclusive(ctx context.Context, client *zk.Client, work func(context.Context
 }
 
 func tryLock(ctx context.Context, client *zk.Client, work func(context.Context) error) error {
-	m, err := lock.NewMutex(client, "/locks/report", lock.Config{})
+	m, err := lock.NewMutex(client, "/locks/report", lock.Config{Layout: lock.Both})
 	if err != nil {
 		return err
 	}
@@ -94,7 +96,8 @@ func tryLock(ctx context.Context, client *zk.Client, work func(context.Context) 
 }
 
 func readWrite(ctx context.Context, client *zk.Client, work func(context.Context) error) error {
-	m, err := lock.NewRWMutex(client, "/locks/data", lock.RWConfig{})
+	cfg := lock.RWConfig{Layout: lock.Both} // or Curator, the default, or Kazoo: as the others at this path
+	m, err := lock.NewRWMutex(client, "/locks/data", cfg)
 	if err != nil {
 		return err
 	}
@@ -107,7 +110,8 @@ func readWrite(ctx context.Context, client *zk.Client, work func(context.Context
 }
 
 func permits(ctx context.Context, client *zk.Client, work func(context.Context) error) error {
-	s, err := lock.NewSemaphore(client, "/pools/gpu", lock.StoredLimit(8), lock.SemaphoreConfig{})
+	cfg := lock.SemaphoreConfig{Layout: lock.Curator} // or Kazoo; the two count apart, so give each a path
+	s, err := lock.NewSemaphore(client, "/pools/gpu", lock.StoredLimit(8), cfg)
 	if err != nil {
 		return err
 	}
@@ -115,7 +119,8 @@ func permits(ctx context.Context, client *zk.Client, work func(context.Context) 
 }
 
 func lead(ctx context.Context, client *zk.Client, work func(context.Context) error) error {
-	c, err := elect.NewCandidate(client, "/app/leader", "host-1", elect.Config{})
+	cfg := elect.Config{Layout: elect.LeaderLatch} // or LeaderSelector, or KazooElection, or Both for these two
+	c, err := elect.NewCandidate(client, "/app/leader", "host-1", cfg)
 	if err != nil {
 		return err
 	}
@@ -152,14 +157,12 @@ func meet(ctx context.Context, client *zk.Client, work func(context.Context) err
 	if err != nil {
 		return err
 	}
-	if err := work(m.Context()); err != nil {
-		return err
-	}
-	return m.Leave(ctx)
+	return errors.Join(work(m.Context()), m.Leave(ctx)) // the others wait for it, also if the work has failed
 }
 
 func count(ctx context.Context, client *zk.Client) error {
-	visits, err := counter.New(client, "/visits", counter.Config{})
+	cfg := counter.Config{Layout: counter.Long} // DistributedAtomicLong; kazoo's Counter: Text; SharedCount: Int
+	visits, err := counter.New(client, "/visits", cfg)
 	if err != nil {
 		return err
 	}
@@ -187,7 +190,8 @@ func follow(ctx context.Context, client *zk.Client) error {
 }
 
 func join(ctx context.Context, client *zk.Client) error {
-	g, err := member.NewGroup(client, "/workers", member.GroupConfig{})
+	cfg := member.GroupConfig{Layout: member.GroupMember} // kazoo: Party or ShallowParty, whose members have no data
+	g, err := member.NewGroup(client, "/workers", cfg)
 	if err != nil {
 		return err
 	}
@@ -204,18 +208,15 @@ func join(ctx context.Context, client *zk.Client) error {
 func share(ctx context.Context, client *zk.Client, work func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	p, err := member.NewPartitioner(client, "/app/shards", "host-1", []string{"users"}, member.PartitionerConfig{})
+	cfg := member.PartitionerConfig{Split: member.SetPartitioner} // kazoo's; the default moves fewer items
+	p, err := member.NewPartitioner(client, "/app/shards", "host-1", []string{"users"}, cfg)
 	if err != nil {
 		return err
 	}
-	err = p.Run(ctx, func(ctx context.Context, s *member.Share) error {
+	return p.Run(ctx, func(ctx context.Context, s *member.Share) error { // until ctx ends; then it returns nil
 		defer stop() // this program has enough of it; others serve until ctx ends
 		return work(ctx)
 	})
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
 }
 
 func lease(ctx context.Context, client *zk.Client, work func(context.Context) error) error {

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 		_ = os.Setenv("GORACE", quickExit) // the name and the value are valid
 	}
 	testscript.Main(m, map[string]func(){
-		"turnstile": cli.Main,
+		"turnstile": func() { cli.MainWith(os.Getenv("SETTINGS")) }, // none of the machine that the tests run on
 		"puppet":    puppet,
 	})
 }

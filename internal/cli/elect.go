@@ -147,7 +147,7 @@ func (e *elector) connect(ctx context.Context) (*zk.Client, *elect.Candidate, er
 	}
 	cfg := elect.Config{
 		Layout: layouts[e.layout.Value], ACL: e.run.Connection.ACL(), AnyACL: e.run.Connection.AnyACL,
-		Delay: time.Duration(e.delay),
+		Delay: time.Duration(e.delay), Hooks: elect.Hooks{Stranger: e.run.WarnOfStranger},
 	}
 	candidate, err := elect.NewCandidate(client, e.run.Path, e.id, cfg)
 	if err != nil {

@@ -59,14 +59,16 @@ func (l *locker) checkKind(cmd *cobra.Command) error {
 // a path that is used with InterProcessReadWriteLock, which does not understand that, needs a writer.
 func (l *locker) anyLock(client *zk.Client) (anyLock, error) {
 	label, acl, layout, delay := l.label, l.run.Connection.ACL(), lockLayouts[l.layout.Value], time.Duration(l.delay)
-	rw := lock.RWConfig{Label: label, ACL: acl, AnyACL: l.run.Connection.AnyACL, Layout: layout, Delay: delay}
+	anyACL := l.run.Connection.AnyACL
+	hooks := lock.Hooks{Stranger: func(e lock.Event) { l.run.WarnOfStranger(e.Node) }}
+	rw := lock.RWConfig{Label: label, ACL: acl, AnyACL: anyACL, Layout: layout, Delay: delay, Hooks: hooks}
 	switch {
 	case l.permits.limit > 0:
-		cfg := lock.SemaphoreConfig{Label: label, ACL: acl, AnyACL: l.run.Connection.AnyACL, Layout: layout}
+		cfg := lock.SemaphoreConfig{Label: label, ACL: acl, AnyACL: anyACL, Layout: layout, Hooks: hooks}
 		s, err := lock.NewSemaphore(client, l.run.Path, lock.StoredLimit(l.permits.limit), cfg)
 		return semaphore{s, l.permits.n}, err
 	case len(l.run.Paths) > 1:
-		cfg := lock.SetConfig{Label: label, ACL: acl, AnyACL: l.run.Connection.AnyACL, Layout: layout, Delay: delay}
+		cfg := lock.SetConfig{Label: label, ACL: acl, AnyACL: anyACL, Layout: layout, Delay: delay, Hooks: hooks}
 		return lock.NewSet(client, l.run.Paths, cfg)
 	case l.shared:
 		m, err := lock.NewRWMutex(client, l.run.Path, rw)
@@ -74,7 +76,7 @@ func (l *locker) anyLock(client *zk.Client) (anyLock, error) {
 	case l.layout.Value == layoutCuratorRW:
 		return lock.NewRWMutex(client, l.run.Path, rw)
 	default:
-		cfg := lock.Config{Label: label, ACL: acl, AnyACL: l.run.Connection.AnyACL, Layout: layout, Delay: delay}
+		cfg := lock.Config{Label: label, ACL: acl, AnyACL: anyACL, Layout: layout, Delay: delay, Hooks: hooks}
 		return lock.NewMutex(client, l.run.Path, cfg)
 	}
 }

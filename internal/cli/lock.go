@@ -5,6 +5,7 @@ package cli
 import (
 	"context"
 	"os"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +24,8 @@ type locker struct {
 	newLimit bool
 	delay    command.Duration
 	json     bool
+	forPID   int  // of --pid: the process to hold it for; 0 if there is none
+	holder   bool // this is the process that holds it for another one
 
 	host string // with pid: tells our own contender from others
 	pid  int
@@ -62,6 +65,11 @@ SIGTERM, but the processes that it has started do not.)
 Without a command it prints one line with path and token when it has the lock, and holds it until the end of
 standard input or a signal.
 
+With --pid it prints that line and returns, and a process in the background holds the lock until process PID
+has ended, in whatever way, or until turnstile unlock. In a script PID is $$. If the lock is lost or revoked,
+PID receives SIGTERM, and SIGKILL before another client can acquire the lock; --on-lost says otherwise. (If the
+process in the background is killed, nothing tells PID.)
+
 --layout puts it in one line with programs that use Curator, kazoo or go-zookeeper: curator is
 InterProcessMutex (with --shared, the readers of InterProcessReadWriteLock); curator-rw is
 InterProcessReadWriteLock, as a writer without --shared; kazoo is Lock, WriteLock and ReadLock; both is
@@ -76,10 +84,16 @@ Exit codes: the command's, or 128+N if signal N ended it or the wait; 1 (or -E) 
   turnstile lock --permits 1/4 /encoders -- ./encode.sh
   turnstile lock /accounts/7 /accounts/9 -- ./transfer.sh 7 9
   turnstile lock -w 30s -E 75 --connect zk1:2181,zk2:2181/app /deploy -- make deploy
-  exec 3< <(sleep infinity | turnstile lock /shell); read -r path token <&3`,
+  turnstile lock --pid $$ /shell || exit; ./step1; ./step2; turnstile unlock --pid $$ /shell`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := l.parse(cmd, args); err != nil {
 				return err
+			}
+			switch {
+			case l.holder:
+				return l.holdForProcess(cmd.Context())
+			case l.forPID != 0:
+				return l.startHolder(cmd.Context())
 			}
 			return l.lock(cmd.Context())
 		},
@@ -93,8 +107,12 @@ Exit codes: the command's, or 128+N if signal N ended it or the wait; 1 (or -E) 
 	flags.Var(&l.delay, "delay", "cool-down before the next holder with a --delay may start if this one crashes")
 	flags.Var(&l.layout, "layout", "whose programs to share the line with")
 	flags.StringVar(&l.label, "label", "", "`text` shown to others (default: the command's name)")
+	command.MayBeEmpty(flags, "label")
 	flags.BoolVar(&l.json, "json", false,
 		"without a command, print one JSON object when the lock is held (docs/cli-json.md)")
+	flags.IntVar(&l.forPID, "pid", 0, "return when the lock is held, and hold it until process `PID` has ended")
+	flags.BoolVar(&l.holder, holderFlag, false, "hold the lock for --pid, in the background")
+	flags.Lookup(holderFlag).Hidden = true
 	l.run.Flags(cmd, supervise.Term, supervise.Kill, supervise.Ignore)
 	return cmd
 }
@@ -107,7 +125,14 @@ func (l *locker) parse(cmd *cobra.Command, args []string) error {
 	if l.run.Argv != nil && cmd.Flags().Changed("json") {
 		return command.Usagef(cmd, "--json is for holding the lock without a command: leave one out")
 	}
-	if l.label == "" && len(l.run.Argv) > 0 {
+	switch given := cmd.Flags().Changed("pid"); {
+	case given && l.run.Argv != nil:
+		return command.Usagef(cmd, "--pid and a command contradict each other: leave one out")
+	case given && l.forPID <= 0:
+		return command.Usagef(cmd, "--pid must be the id of a process: %d", l.forPID)
+	case given && l.label == "":
+		l.label = "for process " + strconv.Itoa(l.forPID)
+	case l.label == "" && len(l.run.Argv) > 0:
 		l.label = l.run.Name()
 	}
 	l.pid = os.Getpid()

@@ -43,7 +43,7 @@ func newOwnStatus(app *command.App) *cobra.Command {
 		Short: "Show whether this user's own server runs, and where its files are",
 		Long: `Shows whether this user's own server runs, and where its files are. It does not start the server.
 
-Exit codes: 0 it runs; 1 it does not; 64 usage.`,
+Exit codes: 0 it runs; 1 it does not; 64 usage; 69 it does not, and another server has its socket.`,
 		Example: "  turnstile own-server status --json",
 		Args:    command.ExactArgs(0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -61,14 +61,21 @@ Exit codes: 0 it runs; 1 it does not; 64 usage.`,
 }
 
 func showOwn(ctx context.Context, app *command.App, own *ownserver.Server, asJSON bool) error {
-	s := ownJSON{Connect: own.Addresses(), Data: own.Data(), Log: own.Log()}
-	s.PID, s.Running = own.Running(ctx)
+	s := ownJSON{Connect: []string{own.Address()}, Data: own.Data(), Log: own.Log()}
+	var foreign error
+	s.PID, s.Running, foreign = own.Running(ctx)
 	state := "it does not run"
-	if s.Running {
+	switch {
+	case s.Running && s.PID != 0:
 		state = fmt.Sprintf("running, pid %d", s.PID)
+	case s.Running:
+		state = "running, in another container"
 	}
 	err := app.Report(asJSON, s, "%s\nconnect  %s\ndata     %s\nlog      %s\n",
 		state, strings.Join(s.Connect, " "), s.Data, s.Log)
+	if err == nil && foreign != nil {
+		return &command.Error{Code: command.ExitNoServer, Err: foreign}
+	}
 	if err == nil && !s.Running {
 		return &command.Error{Code: command.ExitNotAcquired} // which was printed
 	}
@@ -80,7 +87,8 @@ func newOwnStop(app *command.App) *cobra.Command {
 		Use:   "stop",
 		Short: "Stop this user's own server",
 		Long: `Stops this user's own server, and returns when it has ended. Nothing is lost: holders and waiters start
-it again when they notice, with their own program. So this is also how to upgrade it.
+it again when they notice, with their own program. So this is also how to upgrade it. It ends no process but
+the one that listens on the server's socket and has locked its data.
 
 Exit codes: 0 it has ended, or did not run; 64 usage; 69 it cannot be stopped.`,
 		Example: "  turnstile own-server stop",

@@ -19,7 +19,7 @@ func ownHome(t *testing.T) (dir string, change func(*exec.Cmd)) {
 	t.Cleanup(func() { stopServers(dir) })
 	home := filepath.Join(dir, "home")
 	return dir, func(cmd *exec.Cmd) {
-		cmd.Env = append(os.Environ(), "HOME="+home, "XDG_RUNTIME_DIR=", "XDG_STATE_HOME=", "TURNSTILE_CONNECT=")
+		cmd.Env = append(os.Environ(), "HOME="+home, "XDG_STATE_HOME=")
 	}
 }
 

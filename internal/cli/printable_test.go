@@ -130,6 +130,7 @@ var shows = []shower{
 // silent are the commands that do not print anything of the servers, and why.
 var silent = map[string]string{
 	"serve": "is the server", "own-server status": "shows files", "own-server stop": "stops a process",
+	"unlock":     "asks its holder alone",
 	"bench lock": "makes its own nodes", "version": "asks nobody", "man": "asks nobody", "help": "asks nobody",
 	"completion bash": "asks nobody", "completion zsh": "asks nobody", "completion fish": "asks nobody",
 	"completion powershell": "asks nobody",
@@ -160,6 +161,7 @@ var rawOutput = map[string]string{
 	"queuecmd/lines.go": "progress", "recipecmd/sequence.go": "numbers",
 	"queuecmd/take.go": "bodies, by way of App.Bytes", "queuecmd/items.go": "a body, by way of App.Bytes",
 	"treecmd/read.go": "data, by way of App.Bytes", "treecmd/export.go": "JSON",
+	"holder_unix.go":  "the streams of the holder, which is turnstile, too",
 	"queuecmd/put.go": "asks whether it is a terminal",
 }
 

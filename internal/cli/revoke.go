@@ -83,6 +83,8 @@ For an election it asks the leader, which leads until it resigns. "turnstile ele
 stands for election again, behind the others. Leaders of other programs do not notice, nor does one in the
 layout of LeaderElectionSupport, to whose node nothing may be written.
 
+--reason may be left out with --force.
+
 A record of each revocation is kept beside PATH: who asked, whom, why, and with what result. --records shows
 the last 32.
 
@@ -103,6 +105,7 @@ it or may hold it, or something other than a lock is at PATH; 64 usage; 69 no se
 	r.within = command.Duration(10 * time.Second)
 	flags := cmd.Flags()
 	flags.StringVar(&r.reason, "reason", "", "`text` that says why, for the holder and the record")
+	command.MayBeEmpty(flags, "reason") // parse says more
 	flags.Var(&r.within, "within", "how long holders have to release the lock")
 	flags.BoolVar(&r.force, "force", false, "after that, delete the nodes of holders that have not")
 	flags.StringVar(&r.node, "node", "", "ask only the holder with this `node`")
@@ -119,6 +122,9 @@ func (r *revoker) parse(cmd *cobra.Command, path string) error {
 	r.path = path
 	if err := command.CheckPath(path); err != nil {
 		return command.Usage(cmd, err)
+	}
+	if !r.records && r.force && !command.Given(cmd.Flags().Lookup("reason")) {
+		r.reason = "forced, and no reason given"
 	}
 	switch {
 	case !r.records && strings.TrimSpace(r.reason) == "":
@@ -228,12 +234,14 @@ func (r *revoker) nothingThere(ctx context.Context, client *zk.Client, sess *zk.
 
 func (r *revoker) print(list []lock.Revoked) error {
 	if r.json {
+		r.app.Did = true
 		return r.app.JSON(revokeJSON{Path: r.path, Revoked: revokedHolders(list)})
 	}
 	if len(list) == 0 {
 		return r.app.Printf("nobody holds %s (asked %s)\n", r.path, r.connection.Where())
 	}
 	for _, who := range list {
+		r.app.Did = true
 		if err := r.app.Printf("%s: %s: %s\n", r.path, owner(who.Holder), became(who.Ending)); err != nil {
 			return err
 		}

@@ -20,33 +20,71 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/cli/queuecmd"
 	"github.com/seed-a3166700/turnstile/internal/cli/recipecmd"
 	"github.com/seed-a3166700/turnstile/internal/cli/treecmd"
+	"github.com/seed-a3166700/turnstile/internal/supervise"
 )
 
 // Run runs the command that args name, without the program's name, and returns its exit code: see the constants of
-// package command. It reads the environment from env alone. When ctx ends, the command ends as if it had been sent
-// SIGTERM.
+// package command. It reads the environment from env alone, and no settings of the machine. When ctx ends, the command
+// ends as if it had been sent SIGTERM.
 //
 // Run catches signals while it runs, so a process should run one at a time.
 func Run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return run(ctx, args, env, stdin, stdout, stderr).Code
+	return run(ctx, args, env, stdin, stdout, stderr, "").Code
 }
 
 // Main is Run for this process, and ends the process: with the exit code, or by SIGINT if that ended the command or
 // the wait (see supervise.Ending).
-func Main() {
-	run(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr).Exit()
+func Main() { MainWith(settings) }
+
+// MainWith is Main with another file for the settings of the machine, for tests. A variable for it would make commands
+// of one machine use different settings.
+func MainWith(settings string) {
+	supervise.DieOfQuit()
+	if os.Getpid() == 1 {
+		runAsInit()
+	}
+	run(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr, settings).Exit()
 }
 
 // run is Run, and returns how to end the process.
-func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) *command.Error {
-	app := &command.App{Env: command.NewEnviron(env), Stdin: stdin, Stdout: stdout, Stderr: stderr}
+func run(
+	ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer, settings string,
+) *command.Error {
+	app := &command.App{Args: args, Env: command.NewEnviron(env), Stdin: stdin, Stdout: stdout, Stderr: stderr}
 	root := newRoot(app) //nolint:contextcheck // cobra hands the context to the command that runs
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if detached := cmd.Flags().Lookup(detachedFlag); detached != nil && detached.Changed {
+			return nil // the flags of a user's own server are complete; what the machine sets is for its clients
+		}
+		if err := app.Env.ReadSettings(settings, root); err != nil {
+			return &command.Error{Code: command.ExitConfig, Err: err}
+		}
+		return app.Env.Bind(cmd.Flags())
+	}
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	out := &output{Writer: stdout}
+	root.SetOut(out) // of cobra: help, versions and completions
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
+	if out.err != nil {
+		err = app.OutputError(out.err)
+	}
 	return exit(app, cmd, err)
+}
+
+// output is a writer that remembers its first error: cobra looks at none.
+type output struct {
+	io.Writer
+	err error
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.Writer.Write(b)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
 }
 
 func newRoot(app *command.App) *cobra.Command {
@@ -57,23 +95,25 @@ func newRoot(app *command.App) *cobra.Command {
 machine without any setup, and among machines with --connect and Apache ZooKeeper.
 
 Every flag has an environment variable of the same name: --connect is TURNSTILE_CONNECT, --session-timeout
-is TURNSTILE_SESSION_TIMEOUT. A flag on the command line takes precedence.`,
+is TURNSTILE_SESSION_TIMEOUT. A flag on the command line takes precedence. A variable that is set is checked as
+the flag is, also if it is empty. /etc/turnstile/turnstile.env sets variables for all users of this machine, one
+NAME=VALUE per line; those of the environment take precedence. TURNSTILE_OWN_SERVER=never makes commands that
+name no server fail instead of using this user's own server.`,
 		Example: `  turnstile lock /jobs/report -- ./report.sh
   turnstile lock --connect zk1:2181,zk2:2181,zk3:2181 /jobs/report -- ./report.sh
   turnstile who /jobs/report
   turnstile queue work /mail --workers 4 -- ./send-mail`,
-		Version:           thisVersion().text(),
-		SilenceUsage:      true,
-		SilenceErrors:     true,
-		Args:              cobra.NoArgs,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return app.Env.Bind(cmd.Flags()) },
+		Version:       thisVersion().text(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return command.Usage(cmd, flagError(cmd, err))
 	})
-	root.AddCommand(newLock(app), newElect(app), newWho(app), newRevoke(app), queuecmd.New(app))
+	root.AddCommand(newLock(app), newUnlock(app), newElect(app), newWho(app), newRevoke(app), queuecmd.New(app))
 	const recipes, nodes = "recipes", "nodes"
 	root.AddGroup(
 		&cobra.Group{ID: recipes, Title: "Commands for other recipes:"},

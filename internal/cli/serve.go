@@ -6,12 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,6 +30,9 @@ type servingJSON struct {
 	PID       int      `json:"pid"`
 	Data      string   `json:"data,omitempty"` // not in memory
 }
+
+// detachedFlag is the flag of a user's own server.
+const detachedFlag = "detached"
 
 // serving is "turnstile serve".
 type serving struct {
@@ -85,9 +90,10 @@ When it is ready it prints one line with its addresses. Warnings go to standard 
 	s.allow.flags(flags)
 	flags.BoolVarP(&s.app.Verbose, "verbose", "v", false, "log what happens, on standard error")
 	flags.BoolVar(&s.json, "json", false, "print one JSON object when ready (docs/cli-json.md)")
-	flags.BoolVar(&s.detached, "detached", false, "run as a user's own server, started by another command")
-	flags.Lookup("detached").Hidden = true
+	flags.BoolVar(&s.detached, detachedFlag, false, "run as a user's own server, started by another command")
+	flags.Lookup(detachedFlag).Hidden = true
 	cmd.MarkFlagsMutuallyExclusive("data", "in-memory")
+	command.Rivals(cmd, "data", "in-memory")
 	return cmd
 }
 
@@ -110,12 +116,13 @@ func (s *serving) settings(cmd *cobra.Command) (server.Config, error) {
 		}
 	}
 	cfg.Logger = logger
-	if s.app.Env.Given(cmd.Flags(), "idle-exit") {
+	given := func(flag string) bool { return command.Given(cmd.Flags().Lookup(flag)) }
+	if given("idle-exit") {
 		cfg.IdleExit = time.Duration(s.idleExit)
 	}
-	err := errors.Join(s.place(&cfg, cmd), s.secure(&cfg))
+	err := errors.Join(s.place(&cfg), s.secure(&cfg))
 	if err == nil {
-		err = s.allow.apply(&cfg, func(flag string) bool { return s.app.Env.Given(cmd.Flags(), flag) })
+		err = s.allow.apply(&cfg, given)
 	}
 	if err != nil {
 		return cfg, command.Usage(cmd, err)
@@ -141,16 +148,16 @@ func readConfig(path string, logger *slog.Logger) (server.Config, error) {
 }
 
 // place sets where the server keeps its data.
-func (s *serving) place(cfg *server.Config, cmd *cobra.Command) error {
-	switch flags := cmd.Flags(); {
-	case flags.Changed("in-memory") && s.inMemory, s.inMemory && !flags.Changed("data"):
+func (s *serving) place(cfg *server.Config) error {
+	switch {
+	case s.inMemory:
 		cfg.InMemory, cfg.Data = true, ""
 	case s.data != "":
 		cfg.InMemory, cfg.Data = false, s.data
 	case cfg.Data == "" && !cfg.InMemory:
 		dir, err := ownserver.StateDir(s.app.Env.Vars)
 		if err != nil {
-			return errors.New("no directory for the data: name one with --data, or use --in-memory")
+			return fmt.Errorf("no directory for the data: name one with --data, or use --in-memory: %w", err)
 		}
 		cfg.Data = filepath.Join(dir, "serve")
 	}
@@ -218,12 +225,19 @@ func (s *serving) run(ctx context.Context, cfg server.Config) error {
 	ctx, stop := supervise.Until(ctx)
 	defer stop()
 	if !cfg.InMemory {
-		if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
+		err := os.MkdirAll(cfg.Data, 0o700)
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrExist) {
 			return &command.Error{Code: command.ExitNoServer, Err: err, Hint: "name a directory of yours with --data"}
 		}
 	}
-	srv, err := server.Start(context.WithoutCancel(ctx), cfg)
-	if err != nil {
+	srv, err := server.Start(ctx, cfg)
+	switch _, disk := errors.AsType[*server.DiskError](err); {
+	case err != nil && errors.Is(err, context.Cause(ctx)): // as if it had come a moment later
+		cfg.Logger.Info("ending", "why", err.Error())
+		return nil
+	case disk:
+		return &command.Error{Code: command.ExitSoftware, Err: err}
+	case err != nil:
 		return &command.Error{Code: command.ExitNoServer, Err: err}
 	}
 	if err := s.announce(srv.Addrs(), cfg.Data); err != nil {

@@ -29,6 +29,7 @@ func (a *allowances) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&a.words, "words", "",
 		"four-letter `words` to answer besides srvr, separated by commas, or * for all")
 	flags.StringVar(&a.admin, "admin", "", "`address` of ZooKeeper's HTTP commands, as 127.0.0.1:8080 (default: off)")
+	command.MayBeEmpty(flags, "words", "admin") // none of them, whatever --config says
 	flags.IntVar(&a.conns, "max-connections", 0,
 		"largest `number` of connections, -1 for no limit (the defaults are in docs/limits.md)")
 	flags.IntVar(&a.perAddress, "max-connections-per-address", 0, "largest `number` of connections from one address")

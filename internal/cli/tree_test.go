@@ -89,6 +89,69 @@ func TestImportWithLostRepliesCreatesEachNodeOnce(t *testing.T) {
 	}
 }
 
+// Each transaction that continues a sequence number counts once, also if its reply is lost.
+func TestSequenceNumbersContinueWhateverIsLost(t *testing.T) {
+	t.Parallel()
+	input := `{"turnstile_export":1,"path":"/from"}
+{"path":"","acl":[{"scheme":"world","id":"anyone","rights":"cdrwa"}],"next_sequence":1205,"set":true}
+{"path":"/job-0000001203","acl":[{"scheme":"world","id":"anyone","rights":"cdrwa"}],"data":"x","set":true}
+{"end":true,"nodes":2}
+`
+	for nth := 1; nth <= 4; nth++ {
+		for _, fault := range []zktest.Fault{zktest.DropReply, zktest.CutBefore} {
+			srv := newServer(t)
+			srv.Control(once(zktest.OpMulti, nth, fault))
+			importing(t, srv, input).wantCode(0)
+			sess := srv.Session(t, time.Minute)
+			made, err := sess.CreateNode(t.Context(), zk.Node{Path: "/to/job-", Mode: zk.PersistentSequential})
+			if err != nil || made.Path != "/to/job-0000001205" {
+				t.Errorf("fault %v of transaction %d: the next node is %s, %v", fault, nth, made.Path, err)
+			}
+			if _, stat, err := sess.Get(t.Context(), "/to/job-0000001203"); err != nil || stat.Version != 1 {
+				t.Errorf("fault %v of transaction %d: version %d, %v, want 1", fault, nth, stat.Version, err)
+			}
+		}
+	}
+}
+
+func TestImportThatCannotContinueNumbersDeletesWhatItHasCreated(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	srv.Control(once(zktest.OpMulti, 2, zktest.Answer(zk.QuotaExceeded)))
+	r := importing(t, srv, `{"turnstile_export":1,"path":"/from"}
+{"path":"","acl":[{"scheme":"world","id":"anyone","rights":"cdrwa"}],"next_sequence":5,"set":true}
+{"end":true,"nodes":1}
+`)
+	r.wantCode(70)
+	r.wantStderr("sequence numbers of /to: ")
+	r.wantStderr("turnstile: deleted 1 node again\n")
+	if all, there := names(t, srv); there {
+		t.Errorf("left behind: /to with %d nodes", len(all))
+	}
+}
+
+func TestRemovalThatIsInterruptedSaysHowFarItCame(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	importing(t, srv, exportOf(600, "cdrwa")).wantCode(0)
+	arrived := make(chan struct{})
+	ctx, release := context.WithCancel(t.Context())
+	defer release()
+	srv.Control(func(r zktest.Request) zktest.Fault {
+		if r.Op == zktest.OpDelete && r.Nth == 400 {
+			close(arrived)
+			return zktest.Until(ctx)
+		}
+		return zktest.Pass
+	})
+	r := start(t, "rm", "-r", "--connect", srv.Addr(), "/to")
+	<-arrived
+	r.signal(syscall.SIGINT)
+	r.wantCode(128 + 2)
+	r.wantStderr("turnstile: deleted at least ") // how many of a batch are known is chance
+	r.wantStderr(" nodes, and not all\n")
+}
+
 func TestImportWhoseRequestIsLostSendsItAgain(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)

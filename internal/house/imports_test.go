@@ -25,9 +25,10 @@ var rules = []rule{
 	{path: "internal/jute"},
 	{path: "internal/wire", ours: []string{"internal/jute"}},
 	{path: "internal/tree", ours: []string{"internal/wire", "internal/jute"}},
+	{path: "internal/lockfile"},
 	{
 		path:    "internal/store",
-		ours:    []string{"internal/tree", "internal/wire", "internal/jute"},
+		ours:    []string{"internal/lockfile", "internal/tree", "internal/wire", "internal/jute"},
 		foreign: []string{"github.com/cockroachdb/pebble/v2"},
 	},
 	{
@@ -55,7 +56,7 @@ var rules = []rule{
 	{path: "zktest", ours: []string{"server", "zk", "internal/wire", "internal/jute"}},
 	{path: "internal/supervise", ours: []string{"zk"}, foreign: []string{"golang.org/x/sys"}},
 	{path: "internal/measure", ours: []string{"lock"}},
-	{path: "internal/ownserver", foreign: []string{"golang.org/x/sys"}},
+	{path: "internal/ownserver", ours: []string{"internal/lockfile"}, foreign: []string{"golang.org/x/sys"}},
 	{
 		path: "internal/cli/...",
 		ours: []string{

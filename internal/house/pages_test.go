@@ -53,6 +53,25 @@ func TestJavaAndPythonOfThePagesIsInAProgramThatIsTested(t *testing.T) {
 	}
 }
 
+func TestExamplesEndWellWhenTheyAreStopped(t *testing.T) {
+	t.Parallel()
+	paths, err := filepath.Glob(root + "examples/*/main.go")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	for _, path := range paths {
+		text := read(t, strings.TrimPrefix(path, root))
+		for _, want := range []string{
+			"signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)", "defer client.Close()",
+			"if err != nil && !errors.Is(err, context.Cause(ctx)) {",
+		} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s lacks %s", path, want)
+			}
+		}
+	}
+}
+
 // allOf returns the text of the files that match pattern, of which there must be one.
 func allOf(t *testing.T, pattern string) string {
 	t.Helper()

@@ -48,6 +48,9 @@ type Line struct {
 	// more: see ErrWrap.
 	Unordered bool
 
+	// Strangers is told of what stands in the line and does not look for us; or nil.
+	Strangers *Strangers
+
 	// Lasting makes missing parents as persistent nodes. Otherwise they are containers, which servers remove when they
 	// are empty: kazoo does not notice that they are gone.
 	Lasting bool

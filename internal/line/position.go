@@ -64,6 +64,7 @@ func (p *position) list(ctx context.Context, listed *zk.Future[zk.Children]) ([]
 	}
 	if err == nil {
 		p.line.joins.listed(children.Names)
+		p.line.Strangers.notice(p.nodes, children.Names)
 		contenders = Contenders(children.Names, p.line.Markers)
 	} else {
 		contenders, err = p.line.list(ctx, p.own.sess)

@@ -25,7 +25,7 @@ import (
 
 const (
 	idleExit      = "10m"               // how long the server stays without a session
-	socketName    = "turnstile.sock"    // in the runtime and in the state directory
+	socketName    = "turnstile.sock"    // in the state directory
 	maxSocketPath = len(unixPath{}) - 1 // the longest path of a unix socket that the system accepts
 	retryFor      = time.Second         // how long to start the server again if it ends at once
 	retryEvery    = 50 * time.Millisecond
@@ -34,7 +34,7 @@ const (
 
 // inherited are the variables that the server inherits from the process that starts it: what it needs, no secrets.
 var inherited = []string{
-	"HOME", "USER", "LOGNAME", "PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "XDG_STATE_HOME", "XDG_RUNTIME_DIR",
+	"HOME", "USER", "LOGNAME", "PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "XDG_STATE_HOME",
 	"GODEBUG", "GOGC", "GOMAXPROCS", "GOMEMLIMIT", "GOTRACEBACK", "GOCOVERDIR",
 	"SYSTEMROOT", "LOCALAPPDATA", "USERPROFILE", "TEMP", "TMP",
 }
@@ -60,10 +60,10 @@ func CheckSockets(addresses ...string) error {
 type Server struct {
 	Started func() // called when this process has started it; may be nil
 
-	dir     string   // the state directory: data, log, and the lock of processes that start the server
-	sockets []string // where it listens; the first that answers is used
-	env     []string // of the server's process
-	idle    string
+	dir    string   // the state directory: data, log, and the lock of processes that start the server
+	socket string   // where it listens
+	env    []string // of the server's process
+	idle   string
 }
 
 // Find returns the server of the user whose environment this is.
@@ -81,23 +81,21 @@ func Find(env map[string]string) (*Server, error) {
 			s.env = append(s.env, name+"="+value)
 		}
 	}
-	// The server listens in both directories: the runtime directory is removed at logout and does not exist for cron.
-	if runtimeDir := env["XDG_RUNTIME_DIR"]; filepath.IsAbs(runtimeDir) && ours(runtimeDir) {
-		socket := filepath.Join(runtimeDir, "turnstile", socketName)
-		if isAddress(socket) {
-			s.sockets = append(s.sockets, socket)
-		}
-	}
-	socket := filepath.Join(dir, socketName)
-	if !isAddress(socket) {
-		socket = shortSocket(dir)
-	}
-	s.sockets = append(s.sockets, socket)
+	s.socket = SocketIn(dir, socketName)
 	return s, nil
 }
 
-// StateDir returns this program's directory by the XDG base directory specification. It need not exist.
+// StateDir returns this program's directory by the XDG base directory specification. It need not exist. It returns an
+// error if there is no place for one, or only one of another user's that root would make its own.
 func StateDir(env map[string]string) (string, error) {
+	dir, err := stateDir(env)
+	if err == nil {
+		err = checkHome(dir, os.Geteuid())
+	}
+	return dir, err
+}
+
+func stateDir(env map[string]string) (string, error) {
 	if dir := env["XDG_STATE_HOME"]; filepath.IsAbs(dir) { // the specification says to ignore relative ones
 		return filepath.Join(dir, "turnstile"), nil
 	}
@@ -122,24 +120,39 @@ func isAddress(socket string) bool {
 	return len(socket) <= maxSocketPath && !strings.ContainsAny(socket, ",!")
 }
 
-// shortSocket returns the path of the socket for a state directory whose own path cannot be one.
-func shortSocket(dir string) string {
+// SocketIn returns the path of a socket in a directory, by whatever name that is given. A socket whose path would be
+// too long, or that --connect cannot name, is in a directory under /tmp. PrivateDir makes either directory.
+func SocketIn(dir, name string) string {
+	dir = resolved(dir)
+	socket := filepath.Join(dir, name)
+	if isAddress(socket) {
+		return socket
+	}
+	if name == socketName {
+		socket = dir
+	}
 	tmp := "/tmp" // not TMPDIR: every process that uses the state directory must find the same socket
 	if runtime.GOOS == "windows" {
 		tmp = os.TempDir()
 	}
-	sum := sha256.Sum256([]byte(dir))
+	sum := sha256.Sum256([]byte(socket))
 	return filepath.Join(tmp, fmt.Sprintf("turnstile-%d", os.Getuid()), hex.EncodeToString(sum[:8])+".sock")
 }
 
-// Addresses returns where the server listens, or would, as --connect takes it.
-func (s *Server) Addresses() []string {
-	var list []string
-	for _, socket := range s.sockets {
-		list = append(list, "unix:"+socket)
+// resolved returns a directory's path without symbolic links, as far as it exists.
+func resolved(dir string) string {
+	if path, err := filepath.EvalSymlinks(dir); err == nil {
+		return path
 	}
-	return list
+	parent := filepath.Dir(dir)
+	if parent == dir {
+		return dir
+	}
+	return filepath.Join(resolved(parent), filepath.Base(dir))
 }
+
+// Address returns where the server listens, or would, as --connect takes it.
+func (s *Server) Address() string { return "unix:" + s.socket }
 
 // Data is the directory of the server's data.
 func (s *Server) Data() string { return filepath.Join(s.dir, "data") }
@@ -150,13 +163,14 @@ func (s *Server) Log() string { return filepath.Join(s.dir, logName) }
 // Dial connects to the server, and starts it first if it does not run, also one that has ended while we were connected:
 // its sessions are in its data. It fits zk.Config.Dial.
 func (s *Server) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	if conn, err := s.connect(ctx); err == nil {
+	if conn, _, err := s.connect(ctx); err == nil {
 		return conn, nil
 	}
 	if err := s.start(ctx); err != nil {
 		return nil, err
 	}
-	return s.connect(ctx)
+	conn, _, err := s.connect(ctx)
+	return conn, err
 }
 
 // Ensure starts the server if it does not run.
@@ -166,24 +180,6 @@ func (s *Server) Ensure(ctx context.Context) error {
 		return err
 	}
 	return conn.Close()
-}
-
-// connect connects to the server if it runs.
-func (s *Server) connect(ctx context.Context) (net.Conn, error) {
-	var d net.Dialer
-	var errs []error
-	for _, socket := range s.sockets {
-		if dir := filepath.Dir(socket); !ours(dir) { // under /tmp any user can make a directory of that name
-			errs = append(errs, fmt.Errorf("not a directory of this user: %s", dir))
-			continue
-		}
-		conn, err := d.DialContext(ctx, "unix", socket)
-		if err == nil {
-			return conn, nil
-		}
-		errs = append(errs, err)
-	}
-	return nil, errors.Join(errs...)
 }
 
 // start starts the server and returns when it answers. If several processes call it, one starts the server.
@@ -200,20 +196,39 @@ func (s *Server) start(ctx context.Context) error {
 		return fmt.Errorf("waiting for another turnstile to start this user's own server: %w", err)
 	}
 	defer func() { _ = unlock() }() // the file was not written to
-	if conn, err := s.connect(ctx); err == nil {
-		return conn.Close()
+	if done, err := s.answers(ctx, time.Now().Add(retryFor)); done || err != nil {
+		return err
 	}
 	return s.spawn(ctx)
 }
 
+// answers reports whether the server answers. Another server that has its socket may be just ending, so it is given
+// until the deadline for that.
+func (s *Server) answers(ctx context.Context, deadline time.Time) (yes bool, err error) {
+	err = poll(ctx, func() (bool, error) {
+		conn, _, err := s.connect(ctx)
+		if err == nil {
+			yes = true
+			return true, conn.Close()
+		}
+		if _, foreign := errors.AsType[*ForeignError](err); !foreign {
+			return true, nil
+		}
+		if time.Now().After(deadline) {
+			return false, err
+		}
+		return false, nil
+	})
+	return yes, err
+}
+
 // spawn runs "turnstile serve" in a session of its own and waits until it answers.
 func (s *Server) spawn(ctx context.Context) error {
-	args := []string{"turnstile", "serve", "--detached", "--data", s.Data(), "--idle-exit", s.idle}
-	for _, socket := range s.sockets {
-		if err := privateDir(filepath.Dir(socket)); err != nil {
-			return fmt.Errorf("cannot keep the socket of this user's own server: %w", err)
-		}
-		args = append(args, "--listen", "unix:"+socket)
+	args := []string{
+		"turnstile", "serve", "--detached", "--data", s.Data(), "--idle-exit", s.idle, "--listen", s.Address(),
+	}
+	if err := PrivateDir(filepath.Dir(s.socket)); err != nil {
+		return fmt.Errorf("cannot keep the socket of this user's own server: %w", err)
 	}
 	log, begin, err := s.openLog()
 	if err != nil {
@@ -257,7 +272,7 @@ var errDidNotStart = errors.New("it ended at once")
 // await returns when the server answers.
 func (s *Server) await(ctx context.Context, ended <-chan struct{}) error {
 	err := poll(ctx, func() (bool, error) {
-		if conn, err := s.connect(ctx); err == nil {
+		if conn, _, err := s.connect(ctx); err == nil {
 			return true, conn.Close()
 		}
 		select {
@@ -305,6 +320,14 @@ func (s *Server) explain(err error, begin int64) error {
 			last = strings.TrimPrefix(string(text[bytes.LastIndexByte(text, '\n')+1:]), "turnstile: ")
 		}
 	}
+	if last == "" { // the disk may be full
+		if f, ferr := os.OpenFile(s.Log(), os.O_APPEND|os.O_WRONLY, 0); ferr == nil {
+			defer f.Close()
+			if _, werr := f.WriteString("\n"); werr != nil {
+				last = werr.Error()
+			}
+		}
+	}
 	if last != "" {
 		last = ": " + last
 	}
@@ -340,8 +363,8 @@ func poll(ctx context.Context, f func() (bool, error)) error {
 	}
 }
 
-// privateDir makes a directory that only this user can enter. It returns an error if another user has made it.
-func privateDir(dir string) error {
+// PrivateDir makes a directory that only this user can enter. It returns an error if another user has made it.
+func PrivateDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}

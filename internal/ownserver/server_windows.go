@@ -20,6 +20,9 @@ func ours(path string) bool {
 // Executable returns a path of the running program.
 func Executable() (string, error) { return os.Executable() }
 
+// checkHome accepts every directory: Windows has no superuser whose files others cannot use.
+func checkHome(string, int) error { return nil }
+
 // detached makes a process independent of our console and our end.
 func detached() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: windows.DETACHED_PROCESS | windows.CREATE_NEW_PROCESS_GROUP}

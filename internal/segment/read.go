@@ -20,26 +20,25 @@ func (s *Store) Read(
 	ctx context.Context, sess *zk.Session, segment string, items []int, large bool,
 ) ([]*zk.Data, error) {
 	nodes := make([]*zk.Data, len(items))
-	if !large && !s.single.Load() {
+	if !large {
 		ops := make([]zk.ReadOp, len(items))
 		for i, n := range items {
 			ops[i] = zk.GetOp(segment + "/" + ItemName(n))
 		}
-		results, err := sess.MultiRead(ctx, ops...)
-		if err == nil {
-			for i, r := range results {
-				if r.Err == nil {
-					nodes[i] = &zk.Data{Data: r.Data, Stat: r.Stat}
-				} else if !errors.Is(r.Err, zk.NoNode) {
-					return nil, fmt.Errorf("read %s/%s: %w", segment, ItemName(items[i]), r.Err)
-				}
-			}
-			return nodes, nil
-		}
-		if !errors.Is(err, zk.Unimplemented) {
+		results, err := s.MultiRead(ctx, sess, ops...)
+		if err != nil {
 			return nil, err
 		}
-		s.single.Store(true) // a server before 3.6
+		for i, r := range results {
+			if r.Err == nil {
+				nodes[i] = &zk.Data{Data: r.Data, Stat: r.Stat}
+			} else if !errors.Is(r.Err, zk.NoNode) {
+				return nil, fmt.Errorf("read %s/%s: %w", segment, ItemName(items[i]), r.Err)
+			}
+		}
+		if len(results) > 0 {
+			return nodes, nil
+		}
 	}
 	b := sess.Batch()
 	reads := make([]*zk.Future[zk.Data], len(items))
@@ -57,4 +56,17 @@ func (s *Store) Read(
 		}
 	}
 	return nodes, nil
+}
+
+// MultiRead reads several nodes with one request. It returns nothing if the server is older than 3.6, and cannot.
+func (s *Store) MultiRead(ctx context.Context, sess *zk.Session, ops ...zk.ReadOp) ([]zk.ReadResult, error) {
+	if s.single.Load() {
+		return nil, nil
+	}
+	results, err := sess.MultiRead(ctx, ops...)
+	if errors.Is(err, zk.Unimplemented) {
+		s.single.Store(true)
+		return nil, nil
+	}
+	return results, err
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -25,13 +26,23 @@ type Txn struct {
 	appends []zk.Op
 	size    int // of the request, in bytes, at most
 	items   int
-	tails   map[*List]Tail
-	touched map[*List]bool // lists that were appended to, whose end the transaction checks
+	ends    map[string]end  // of lists, by their paths
+	absent  map[string]bool // paths of lists that Txn.Make is to make
+	touched map[string]end  // lists that were appended to, whose end the transaction checks
+}
+
+// end is where a list ends.
+type end struct {
+	list *List
+	tail Tail
 }
 
 // NewTxn returns a transaction that begins with guards.
 func (s *Store) NewTxn(guards ...zk.Op) *Txn {
-	t := &Txn{store: s, tails: make(map[*List]Tail), touched: make(map[*List]bool), size: 1024, Packet: s.Packet}
+	t := &Txn{
+		store: s, size: 1024, Packet: s.Packet,
+		ends: make(map[string]end), absent: make(map[string]bool), touched: make(map[string]end),
+	}
 	for _, op := range guards {
 		t.Guard(op)
 	}
@@ -56,9 +67,9 @@ func (t *Txn) Size() int { return t.size }
 // Ops returns the operations to send: the guards, the appends, and for each list a change of its change node.
 func (t *Txn) Ops() []zk.Op {
 	ops := slices.Concat(t.guards, t.appends)
-	for l := range t.touched {
-		if l.Change != "" {
-			ops = append(ops, zk.SetOp(l.Change, nil, -1))
+	for _, e := range t.touched {
+		if e.list.Change != "" {
+			ops = append(ops, zk.SetOp(e.list.Change, nil, -1))
 		}
 	}
 	return ops
@@ -66,22 +77,69 @@ func (t *Txn) Ops() []zk.Op {
 
 // Follow makes the transaction assume that the lists end where prev leaves them. It is for one that is sent behind prev
 // before the answer to prev has come.
-func (t *Txn) Follow(prev *Txn) { t.tails = prev.tails }
+func (t *Txn) Follow(prev *Txn) { t.ends, t.absent = prev.ends, prev.absent }
 
-// Same returns the list of the transaction that stands for the same nodes as l, and l if there is none.
-func (t *Txn) Same(l *List) *List {
-	for x := range t.tails {
-		if x.Dir == l.Dir {
-			return x
+// Look makes the ends of lists known to the transaction as far as a few requests for all of them tell. It saves Find
+// its requests for each of them.
+func (t *Txn) Look(ctx context.Context, sess *zk.Session, lists []*List) error {
+	unknown := make(map[string]*List)
+	var dirs []string
+	for _, l := range lists {
+		if _, ok := t.ends[l.Dir]; !ok && !t.absent[l.Dir] && unknown[l.Dir] == nil && l.known().segment == 0 {
+			unknown[l.Dir] = l
+			dirs = append(dirs, l.Dir)
 		}
 	}
-	return l
+	if len(dirs) < 2 {
+		return nil
+	}
+	// A server that lags behind would show ends that have moved, again and again.
+	if err := sess.Sync(ctx, dirs[0]); err != nil {
+		return err
+	}
+	type open struct {
+		list    *List
+		segment int
+	}
+	segments := make(map[string]open)
+	var paths []string
+	for dir, list := range attempt.Each(sess, dirs, (*zk.Batch).Children) {
+		l := unknown[dir]
+		c, err := list.Get(ctx)
+		switch n := last(c.Names); {
+		case errors.Is(err, zk.NoNode):
+			if l.Made {
+				t.absent[dir] = true
+			}
+		case err != nil:
+			return err
+		case n > 0 && l.hasChangeNode(c.Names):
+			paths = append(paths, l.Segment(n))
+			segments[l.Segment(n)] = open{l, n}
+		}
+	}
+	for path, node := range attempt.Each(sess, paths, (*zk.Batch).Get) {
+		s := segments[path]
+		d, err := node.Get(ctx)
+		switch {
+		case errors.Is(err, zk.NoNode): // Find looks again
+		case err != nil:
+			return err
+		case d.Stat.Version == 0:
+			s.list.learn(Tail{segment: s.segment, count: Creations(d.Stat), large: Large(d.Data)})
+			t.Assume(s.list, s.list.known())
+		}
+	}
+	return nil
 }
 
-// Find makes the end of a list known to the transaction.
+// Find makes the end of a list known to the transaction. It returns zk.NoNode if Make is to make the list.
 func (t *Txn) Find(ctx context.Context, sess *zk.Session, l *List) error {
-	if _, ok := t.tails[l]; ok {
+	if _, ok := t.ends[l.Dir]; ok {
 		return nil
+	}
+	if t.absent[l.Dir] {
+		return zk.NoNode
 	}
 	tail, err := l.Find(ctx, sess)
 	if err == nil {
@@ -100,7 +158,7 @@ func (t *Txn) Make(l *List) {
 }
 
 // Assume makes the transaction assume that a list ends at tail.
-func (t *Txn) Assume(l *List, tail Tail) { t.tails[l] = tail }
+func (t *Txn) Assume(l *List, tail Tail) { t.ends[l.Dir] = end{l, tail} }
 
 // Fits reports whether one more item of the given size fits into the packet: with the seal of a segment, the next
 // segment, and the change of the change node.
@@ -116,11 +174,12 @@ func (t *Txn) add(op zk.Op, size int) {
 
 // Append adds an item to the end of a list, which Find or Assume has made known.
 func (t *Txn) Append(l *List, data []byte) {
-	tail := t.tails[l]
+	e := t.ends[l.Dir]
+	tail := e.tail
 	large := len(data) > SmallItem
 	full := tail.count >= t.store.Items || large && !tail.large
-	if !t.touched[l] {
-		t.touched[l] = true
+	if _, ok := t.touched[l.Dir]; !ok {
+		t.touched[l.Dir] = e
 		t.size += OpSize + len(l.Change)
 		if !full { // else the seal checks the same
 			t.add(zk.CheckOp(l.Segment(tail.segment), 0), len(l.Dir)+12)
@@ -133,7 +192,7 @@ func (t *Txn) Append(l *List, data []byte) {
 	}
 	tail.count++
 	t.items++
-	t.tails[l] = tail
+	t.ends[l.Dir] = end{e.list, tail}
 	t.add(zk.CreateNodeOp(zk.Node{
 		Path: l.Segment(tail.segment) + "/", Data: data, Mode: zk.PersistentSequential, ACL: t.store.ACL,
 	}), len(l.Dir)+12+len(data)+t.store.ACLSize())
@@ -149,10 +208,8 @@ func (t *Txn) Done(results []zk.Result) {
 		}
 		dir = strings.TrimSuffix(dir, "/")
 		n, ok := ParseName(path.Base(dir))
-		for l, tail := range t.tails {
-			if ok && path.Dir(dir) == l.Dir && n == tail.segment {
-				l.learn(Tail{segment: n, count: seq + 1, large: tail.large})
-			}
+		if e, known := t.ends[path.Dir(dir)]; ok && known && n == e.tail.segment {
+			e.list.learn(Tail{segment: n, count: seq + 1, large: e.tail.large})
 		}
 	}
 }
@@ -171,8 +228,8 @@ func (t *Txn) Stale(err error) bool {
 	default:
 		return false
 	}
-	for l := range t.tails {
-		l.forget()
+	for _, e := range t.ends {
+		e.list.forget()
 	}
 	return true
 }

@@ -35,8 +35,15 @@ func (l pebbleLogger) Fatalf(format string, args ...any) {
 // writers would sooner or later block forever.
 func (s *Store) events() *pebble.EventListener {
 	return &pebble.EventListener{
-		BackgroundError: s.fail,
-		DataCorruption:  func(info pebble.DataCorruptionInfo) { s.fail(fmt.Errorf("data corruption: %s", info)) },
+		BackgroundError: func(err error) {
+			s.fail(err)
+			if s.opening.Load() {
+				// Pebble would try again at once, without end, as long as Open waits for it. It holds the lock of the
+				// database here, so that nothing else is written either.
+				select {}
+			}
+		},
+		DataCorruption: func(info pebble.DataCorruptionInfo) { s.fail(fmt.Errorf("data corruption: %s", info)) },
 		DiskSlow: func(info pebble.DiskSlowInfo) {
 			s.logger.Warn("store: slow disk", "dir", s.dir, "info", info.String())
 		},

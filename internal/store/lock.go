@@ -3,13 +3,15 @@ package store
 // The data directory, and its lock.
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strconv"
-	"strings"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-a3166700/turnstile/internal/lockfile"
 )
 
 // InUseError is returned by Open if another process uses the data directory.
@@ -48,8 +50,8 @@ func makeDir(fs vfs.FS, dir string) error {
 }
 
 // lockDir takes the directory's lock, which the operating system releases when the process ends, and writes the process
-// id. The id has its own file because taking the lock truncates the lock file. If the file system is the operating
-// system's, both files are private.
+// id, which only people and scripts read. The id has its own file because taking the lock truncates the lock file. If
+// the file system is the operating system's, both files are private.
 func lockDir(fs vfs.FS, dir string, private bool) (io.Closer, error) {
 	lock := fs.PathJoin(dir, "lock")
 	if private {
@@ -57,7 +59,7 @@ func lockDir(fs vfs.FS, dir string, private bool) (io.Closer, error) {
 	}
 	unlock, err := fs.Lock(lock)
 	if err != nil {
-		if pid := readPID(fs, dir); pid != 0 || !os.IsPermission(err) {
+		if pid, held := holder(lock, err); held {
 			return nil, &InUseError{Dir: dir, PID: pid}
 		}
 		return nil, fmt.Errorf("store: cannot lock %s: %w", dir, err)
@@ -86,13 +88,15 @@ func writePID(fs vfs.FS, dir string, private bool) error {
 	return f.Close()
 }
 
-func readPID(fs vfs.FS, dir string) int {
-	f, err := fs.Open(pidFile(fs, dir))
-	if err != nil {
-		return 0
+// holder reports whether a process has the lock that could not be taken because of err, and its id if that is known.
+// The file pid is not asked: it may be that of a process that was killed long ago.
+func holder(lock string, err error) (pid int, held bool) {
+	if _, system := errors.AsType[syscall.Errno](err); !system {
+		return os.Getpid(), true // this process has it; asking the system would open the file and give up its lock
 	}
-	defer f.Close()
-	b, _ := io.ReadAll(io.LimitReader(f, 32))
-	pid, _ := strconv.Atoi(strings.TrimSpace(string(b)))
-	return pid
+	pid, held, herr := lockfile.Holder(lock)
+	if herr == nil && held {
+		return max(0, pid), true
+	}
+	return 0, errors.Is(err, syscall.EAGAIN) // it has just ended
 }

@@ -72,6 +72,7 @@ type Store struct {
 	zxid   int64
 	limit  atomic.Int64 // the last zxid reserved by the batches applied so far
 
+	opening  atomic.Bool // Open has not returned
 	failOnce sync.Once
 	failed   chan struct{} // closed by fail
 	err      error         // why; written once before failed is closed
@@ -79,7 +80,8 @@ type Store struct {
 }
 
 // Open opens the store of a directory and locks the directory. It returns an InUseError if another process holds that
-// lock. An empty or missing directory becomes an empty store at zxid 0.
+// lock, and the error of Err if a write to the disk fails. An empty or missing directory becomes an empty store at zxid
+// 0. After a failed write the directory may stay locked until the process ends.
 func Open(cfg Config) (_ *Store, err error) {
 	s := &Store{dir: cfg.Dir, logger: cfg.Logger, failed: make(chan struct{})}
 	fs := cfg.FS
@@ -107,23 +109,76 @@ func Open(cfg Config) (_ *Store, err error) {
 		return nil, errors.Join(fmt.Errorf("store: cannot make %s unreadable for other users: %w", cfg.Dir, err),
 			unlock.Close())
 	}
-	if s.db, err = pebble.Open(fs.PathJoin(cfg.Dir, dbName), s.options(fs, cfg.Memory)); err != nil {
-		return nil, errors.Join(fmt.Errorf("store: cannot open %s: %w", cfg.Dir, s.cause(err)), unlock.Close())
-	}
-	if s.side, err = openSide(fs, cfg.Dir); err == nil {
-		err = s.loadMeta()
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("store: cannot open %s: %w", cfg.Dir, s.cause(err)), s.closeDB(),
-			unlock.Close())
+	if err := s.open(fs, cfg); err != nil {
+		return nil, err
 	}
 	return s, nil
+}
+
+// open opens the database. It returns when that has failed, also if Pebble then neither returns nor gives up: for a
+// table that it cannot write, it tries again without a pause. What is left of it then waits for the end of the process,
+// and so does the lock of the directory.
+func (s *Store) open(fs vfs.FS, cfg Config) error {
+	s.opening.Store(true)
+	done := make(chan struct{})
+	var opened, err error
+	go func() {
+		defer close(done)
+		opened = s.openDB(fs, cfg)
+	}()
+	select {
+	case <-done:
+		s.opening.Store(false)
+		err = opened
+	case <-s.failed:
+	}
+	switch first := s.Err(); {
+	case first != nil:
+		go func() {
+			<-done
+			_ = s.giveUp() // the failure has been told
+		}()
+		return first
+	case err != nil:
+		return errors.Join(fmt.Errorf("store: cannot open %s: %w", cfg.Dir, err), s.giveUp())
+	}
+	return nil
+}
+
+// giveUp closes what openDB has opened.
+func (s *Store) giveUp() error {
+	if s.stuck {
+		return nil // as in Close
+	}
+	var err error
+	if s.db != nil {
+		err = s.closeDB()
+	}
+	return errors.Join(err, s.unlock.Close())
+}
+
+// openDB opens the database and the side log, and reads what is in them about the store.
+func (s *Store) openDB(fs vfs.FS, cfg Config) (err error) {
+	defer func() {
+		if r := recover(); r != nil { // as in apply
+			s.stuck = true
+			err = fmt.Errorf("%v", r)
+		}
+	}()
+	if s.db, err = pebble.Open(fs.PathJoin(cfg.Dir, dbName), s.options(fs, cfg.Memory)); err != nil {
+		s.db = nil
+		return err
+	}
+	if s.side, err = openSide(fs, cfg.Dir); err != nil {
+		return err
+	}
+	return s.loadMeta()
 }
 
 // options keep Pebble's caches small: the server has all of its state in memory already.
 func (s *Store) options(fs vfs.FS, memory int) *pebble.Options {
 	return &pebble.Options{
-		FS:                          diskFS{fs},
+		FS:                          diskFS{fs, s.fail},
 		FormatMajorVersion:          pebble.FormatValueSeparation,
 		CacheSize:                   1 << 20,
 		MemTableSize:                uint64(cmp.Or(memory, tableSize)),
@@ -257,14 +312,6 @@ func (s *Store) fail(err error) {
 		s.err = fmt.Errorf("store: cannot write to %s: %w; only unacknowledged writes may be lost", s.dir, err)
 		close(s.failed)
 	})
-}
-
-// cause returns the failure that Pebble has logged, if any, rather than err, which follows from it.
-func (s *Store) cause(err error) error {
-	if first := s.Err(); first != nil {
-		return errors.Unwrap(first)
-	}
-	return err
 }
 
 // Close releases the reserved zxids above zxid, which is the last one used, closes the database and unlocks the

@@ -16,8 +16,11 @@ import (
 // tells us.
 const groupPoll = 5 * time.Millisecond
 
-// osProcess is a process that leads a process group.
-type osProcess struct{ pid int }
+// osProcess is a process that leads a process group, or one that is not our child.
+type osProcess struct {
+	pid   int
+	other *os.Process // nil for our child
+}
 
 func (p *osProcess) start(cmd *exec.Cmd, t *terminal) error {
 	if cmd.SysProcAttr == nil {
@@ -61,8 +64,12 @@ func (p *osProcess) wait(cmd *exec.Cmd, stopped chan<- syscall.Signal) Ending {
 	}
 }
 
-// signal sends a signal to the group, if it still exists.
+// signal sends a signal to the group, if it still exists. Of a process that is not our child the group is not ours.
 func (p *osProcess) signal(sig os.Signal) {
+	if p.other != nil {
+		_ = p.other.Signal(sig) // it may have ended
+		return
+	}
 	if s, ok := sig.(syscall.Signal); ok {
 		_ = syscall.Kill(-p.pid, s)
 	}
@@ -88,7 +95,7 @@ func (p *osProcess) killGroup(deadline time.Time) {
 func (p *osProcess) groupEnded(deadline time.Time) bool {
 	tick := time.NewTicker(groupPoll)
 	defer tick.Stop()
-	for syscall.Kill(-p.pid, 0) == nil && groupLives(p.pid) {
+	for p.other == nil && syscall.Kill(-p.pid, 0) == nil && groupLives(p.pid) {
 		if now := <-tick.C; !now.Before(deadline) {
 			return false
 		}

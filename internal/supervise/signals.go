@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"sync"
 	"syscall"
 )
 
@@ -22,7 +23,40 @@ type Signals struct {
 // SIGHUP stays ignored. The caller calls Release.
 func Catch() *Signals { return catch(ending()) }
 
+// quit catches SIGQUIT as long as nothing else does: Go's runtime would print all goroutines, which tells a user of the
+// command nothing.
+var quit = struct { //nolint:gochecknoglobals // signals are the process's
+	sync.Mutex     // guards catching
+	catching   int // how many Signals catch
+	ch         chan os.Signal
+}{ch: make(chan os.Signal, 1)}
+
+// DieOfQuit makes SIGQUIT end this process without a dump, until something catches it, and afterwards. A process calls
+// it once, when it begins.
+func DieOfQuit() {
+	if signal.Ignored(syscall.SIGQUIT) {
+		return
+	}
+	signal.Notify(quit.ch, syscall.SIGQUIT)
+	go func() { // as long as the process
+		<-quit.ch
+		SignalError{syscall.SIGQUIT}.Ending().Exit()
+	}()
+}
+
+// caught counts the Signals that catch.
+func caught(more int) {
+	quit.Lock()
+	defer quit.Unlock()
+	if quit.catching += more; quit.catching > 0 {
+		signal.Stop(quit.ch)
+	} else if !signal.Ignored(syscall.SIGQUIT) {
+		signal.Notify(quit.ch, syscall.SIGQUIT)
+	}
+}
+
 func catch(which []os.Signal) *Signals {
+	defer caught(1) // not before ours are caught
 	s := &Signals{ch: make(chan os.Signal, 64), pipe: make(chan os.Signal, 1)}
 	if which = slices.DeleteFunc(which, signal.Ignored); len(which) > 0 { // without any, Notify would catch all
 		signal.Notify(s.ch, which...)
@@ -33,14 +67,15 @@ func catch(which []os.Signal) *Signals {
 
 // Release stops catching signals.
 func (s *Signals) Release() {
+	caught(-1) // before ours are let go
 	signal.Stop(s.ch)
 	signal.Stop(s.pipe)
 }
 
-// Until returns a context that ends with the first SIGINT, SIGTERM or SIGHUP; its cause is a SignalError. The caller
-// calls stop.
+// Until returns a context that ends with the first SIGINT, SIGTERM, SIGHUP or SIGQUIT; its cause is a SignalError. The
+// caller calls stop.
 func Until(ctx context.Context) (until context.Context, stop func()) {
-	s := catch([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP})
+	s := catch([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT})
 	until, cancel := s.Until(ctx)
 	return until, func() {
 		cancel()

@@ -76,10 +76,11 @@ type Process struct {
 	signals     *Signals
 	terminal    *terminal // nil if there is none
 	child       *child
-	interrupted bool          // a signal that asks to end was passed on
-	lost        error         // why the hold counts as lost
-	paused      time.Duration // how long this process was stopped last
-	killAt      time.Time     // set when the hold is lost: when the whole group must have ended
+	release     <-chan struct{} // closed to give the hold back while the process runs on; nil if that cannot be
+	interrupted bool            // a signal that asks to end was passed on
+	lost        error           // why the hold counts as lost
+	paused      time.Duration   // how long this process was stopped last
+	killAt      time.Time       // set when the hold is lost: when the whole group must have ended
 }
 
 // Start starts a command under a hold, and from now on catches every signal that can be passed on. It returns an error
@@ -128,7 +129,7 @@ func (p *Process) RunsOn(after time.Duration) bool { return !p.child.groupEnded(
 
 // loop returns when the command has ended.
 func (p *Process) loop(ctx context.Context) {
-	lost := p.hold.Context().Done()
+	lost, release := p.hold.Context().Done(), p.release
 	called := ctx.Done()
 	silent := time.NewTimer(0) // when the servers will have been silent for too long
 	defer silent.Stop()
@@ -149,6 +150,10 @@ func (p *Process) loop(ctx context.Context) {
 				silent.Reset(left)
 			} else if p.lost == nil && p.command.OnLost != Ignore {
 				kill = p.lose(p.silence())
+			}
+		case <-release:
+			if release = nil; p.lost == nil {
+				return
 			}
 		case <-lost:
 			lost = nil

@@ -187,15 +187,15 @@ func TestDeepPathsCostTheirLengthAndNoMore(t *testing.T) {
 	c.mk("/zookeeper/quota/a", 0)
 	s.wantOK(c.create("/zookeeper/quota/a/zookeeper_limits", "=;countHardLimit=1000000", 0), "create limits")
 	s.want(w.addWatch("/a", wire.WatchPersistentRecursive), wire.OK, "addWatch")
-	path := ""
+	var path strings.Builder
 	const depth = 5000
 	for range depth {
-		path += "/a"
-		c.mk(path, 0)
+		path.WriteString("/a")
+		c.mk(path.String(), 0)
 	}
 	var ops []wire.SubRequest
 	for range 500 {
-		ops = append(ops, sub(wire.OpSetData, &wire.SetDataRequest{Path: path, Version: -1}))
+		ops = append(ops, sub(wire.OpSetData, &wire.SetDataRequest{Path: path.String(), Version: -1}))
 	}
 	if r := c.multi(ops...); len(r.Events) != len(ops) {
 		t.Errorf("got %d events, want %d", len(r.Events), len(ops))

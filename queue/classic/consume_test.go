@@ -40,8 +40,8 @@ func TestConsumeDoesWithFailedItemsWhatTheModeSays(t *testing.T) {
 				}()
 				synctest.Wait()
 				cancel()
-				if err := <-ended; !errors.Is(err, context.Canceled) {
-					t.Errorf("got %v, want context.Canceled", err)
+				if err := <-ended; err != nil {
+					t.Errorf("got %v, want nil", err)
 				}
 				if got := strings.Join(got, " "); got != want {
 					t.Errorf("got %s, want %s", got, want)
@@ -93,7 +93,7 @@ func TestConsumeGoesOnWhenALockIsLostAndItsFunctionIsTold(t *testing.T) {
 			}
 			return nil
 		})
-		if calls != 2 || !errors.Is(err, context.Canceled) {
+		if calls != 2 || err != nil {
 			t.Errorf("got %d calls and %v, want the item delivered again", calls, err)
 		}
 		wantBodies(t, w.names(path))
@@ -109,8 +109,8 @@ func TestConsumeThatIsStoppedLeavesWhatFailedInItsPlace(t *testing.T) {
 			cancel()
 			return ctx.Err()
 		})
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v", err)
+		if err != nil {
+			t.Errorf("got %v, want nil", err)
 		}
 		wantBodies(t, w.names(path), "queue-0000000000")
 		wantBodies(t, w.names(locks))

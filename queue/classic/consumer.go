@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 )
 
 // consumer is the consumer's side of Curator's queues and of kazoo's.
@@ -23,7 +25,7 @@ func (t consumer) Len(ctx context.Context) (int, error) {
 	return len(items), err
 }
 
-// Consume takes items until ctx ends, and calls f with each element of each. It returns ctx's cause, or the error
+// Consume takes items until ctx ends, and calls f with each element of each. Then it returns nil. It returns the error
 // with which Take fails for good.
 //
 // If the queue has locks, an item is done when f has returned nil for all its elements. If f fails, Config.OnError
@@ -36,7 +38,7 @@ func (t consumer) Consume(ctx context.Context, f func(ctx context.Context, body 
 	for {
 		item, err := t.Take(ctx)
 		if err != nil {
-			return err
+			return attempt.Stopped(ctx, err)
 		}
 		if err := t.handle(ctx, item, f); err != nil {
 			return err

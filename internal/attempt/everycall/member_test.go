@@ -243,11 +243,11 @@ var memberCalls = []call{
 		if errors.Is(err, owned) {
 			return nil
 		}
-		if err == nil {
+		if err == nil && ctx.Err() == nil {
 			err = errors.New("it ended without the error of the work")
 		}
 		return err
-	}, done: wantNobody},
+	}, done: wantNobody, runs: true},
 	{name: "fence.Node.Write", allows: noClient, do: onFence(
 		func(ctx context.Context, n *fence.Node, sess *zk.Session) error {
 			return shown(ctx, func() error {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/queue"
@@ -148,6 +149,12 @@ var queueCalls = []call{
 		_, err := q.Len(ctx)
 		return err
 	})},
+	{name: "queue.Queue.AwaitEmpty", do: onItem(func(ctx context.Context, q *queue.Queue, item *queue.Item) error {
+		empty := make(chan error, 1)
+		go func() { empty <- q.AwaitEmpty(ctx) }()
+		synctest.Wait()
+		return errors.Join(item.Done(ctx), <-empty)
+	}), done: wantQueue(queue.Counts{})},
 	{name: "queue.Queue.Items", do: onFilled(func(ctx context.Context, q *queue.Queue, _ string) error {
 		for _, err := range q.Items(ctx, queue.Ready) {
 			return err

@@ -106,7 +106,7 @@ var calls = []call{
 	), leavesNothing: true},
 	{name: "elect.Candidate.Run", do: onCandidate(func(ctx context.Context, c *elect.Candidate, _ []byte) error {
 		return c.Run(ctx, func(context.Context, *elect.Leadership) error { return nil })
-	}), leavesNothing: true},
+	}), leavesNothing: true, runs: true},
 	{name: "elect.Candidate.Observe", do: onCandidate(func(ctx context.Context, c *elect.Candidate, _ []byte) error {
 		for _, err := range c.Observe(ctx) {
 			return err

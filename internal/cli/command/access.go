@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -60,13 +61,34 @@ func (a *Access) Open(ctx context.Context, giveUp bool, f func(context.Context, 
 	if err != nil {
 		return err
 	}
-	defer client.Close() // if it fails, the session ends by itself
+	defer closeUnlessSilent(ctx, client)
 	if giveUp {
 		var stop func()
 		ctx, stop = a.Connection.Until(ctx, client, sess, nil)
 		defer stop()
 	}
 	return a.Explain(ctx, client, f(ctx, client))
+}
+
+// silentClose is how long a server may take to close the session of a command that a signal has ended.
+const silentClose = 200 * time.Millisecond
+
+// closeUnlessSilent closes the client. If that fails, the session ends by itself. When a signal has ended ctx, the user
+// waits: then it does not wait for a server that is silent. This process ends soon after it.
+func closeUnlessSilent(ctx context.Context, client *zk.Client) {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		_ = client.Close()
+	}()
+	var silent <-chan time.Time
+	if _, signal := errors.AsType[supervise.SignalError](context.Cause(ctx)); signal {
+		silent = time.After(silentClose)
+	}
+	select {
+	case <-closed:
+	case <-silent:
+	}
 }
 
 // Explain returns the reason for an error: a signal, a server that is away, or a node that is missing or there.

@@ -6,20 +6,25 @@ package command
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"syscall"
 	"text/tabwriter"
 	"time"
 )
 
 // App is what every command needs of this process, and how much it is to say.
 type App struct {
+	Args   []string // of this process, without its name
 	Env    Environ
 	Stdin  io.Reader
 	Stdout io.Writer
 	Stderr io.Writer
+
+	Did bool // the command has changed what it was to change; what is left is to say so
 
 	Quiet   bool // say only errors
 	Verbose bool // say what happens
@@ -64,7 +69,10 @@ func (a *App) sayWaiting(path string, why func() string) (stop func() bool) {
 const sayWaitingAfter = 200 * time.Millisecond
 
 // Printf writes to standard output for people: see Sprintf.
-func (a *App) Printf(format string, args ...any) error { return Fprintf(a.Stdout, format, args...) }
+func (a *App) Printf(format string, args ...any) error {
+	_, err := io.WriteString(a.Stdout, string(Sprintf(format, args...)))
+	return a.OutputError(err)
+}
 
 // Table returns columns for people on standard output. The caller fills it with Fprintf.
 func (a *App) Table() *tabwriter.Writer { return tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0) }
@@ -76,7 +84,7 @@ func (a *App) Line(format string, args ...any) error {
 		return a.Printf(format+"\n", args...)
 	}
 	_, err := fmt.Fprintf(a.Stdout, format+"\n", args...)
-	return OutputError(err)
+	return a.OutputError(err)
 }
 
 // Bytes returns data to be written to standard output: as it is, but with all that is not Printable escaped, except
@@ -88,6 +96,24 @@ func (a *App) Bytes(data []byte) []byte {
 	return []byte(printableLines(string(data)))
 }
 
+// OutputError is the error of output that cannot be written. If its reader has gone, as with "| head -1", there is
+// nothing to say. Otherwise it says whether the command has done its work: who repeats it would do it twice.
+func (a *App) OutputError(err error) error {
+	_, already := errors.AsType[*Error](err)
+	switch {
+	case err == nil, already:
+		return err
+	case errors.Is(err, syscall.EPIPE):
+		return &Error{Code: ExitSignal + int(syscall.SIGPIPE)}
+	case a.Did:
+		return &Error{Code: ExitOutput, Err: fmt.Errorf("it was done, but the output cannot be written: %w", err)}
+	}
+	return &Error{Code: ExitOutput, Err: fmt.Errorf("the output cannot be written: %w", err)}
+}
+
+// OutputError is App.OutputError of a command that changes nothing.
+func OutputError(err error) error { return new(App).OutputError(err) }
+
 // JSON prints v as one line of JSON, as docs/cli-json.md promises.
 func (a *App) JSON(v any) error {
 	b, err := json.Marshal(v)
@@ -95,7 +121,7 @@ func (a *App) JSON(v any) error {
 		return Failed(err)
 	}
 	_, err = a.Stdout.Write(append(b, '\n'))
-	return OutputError(err)
+	return a.OutputError(err)
 }
 
 // Report prints v as JSON, or else a text for people.

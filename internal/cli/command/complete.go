@@ -85,7 +85,7 @@ func (app *App) sameConnection(flags *pflag.FlagSet) (*Connection, error) {
 		if err != nil || typed == nil || !typed.Changed {
 			return
 		}
-		f.Changed = true
+		f.Changed, f.Annotations = true, typed.Annotations
 		list, ok := f.Value.(pflag.SliceValue)
 		values, ok2 := typed.Value.(pflag.SliceValue)
 		if ok && ok2 {

@@ -122,19 +122,16 @@ func (c *Connection) config(log *slog.Logger) (zk.Config, error) {
 	return cfg, nil
 }
 
-// checkOwn refuses flags that say that a server is meant, although none is named. Otherwise a script with an empty
-// variable would use a server that no other machine uses, and its lock would exclude none of them.
+// checkOwn refuses flags and variables that say that a server is meant, although none is named. Otherwise a command
+// would use a server that no other machine uses, and its lock would exclude none of them.
 func (c *Connection) checkOwn() error {
 	if c.Servers != "" {
 		return nil
 	}
-	if c.flags.Changed("connect") {
-		return errors.New("--connect is empty: name the servers, or leave it out to use this user's own server")
-	}
 	var err error
-	c.flags.Visit(func(f *pflag.Flag) {
-		if f.Changed && strings.HasPrefix(f.Name, "tls") {
-			err = fmt.Errorf("--%s needs --connect: this user's own server does not use TLS", f.Name)
+	c.flags.VisitAll(func(f *pflag.Flag) {
+		if Given(f) && strings.HasPrefix(f.Name, "tls") {
+			err = fmt.Errorf("%s needs --connect: this user's own server does not use TLS", Source(f))
 		}
 	})
 	return err
@@ -279,6 +276,18 @@ func (c *Connection) refused(why error) (hint string, ok bool) {
 
 // useOwnServer makes cfg connect to the user's own server, which is started if it does not run.
 func (c *Connection) useOwnServer(ctx context.Context, app *App, cfg *zk.Config) error {
+	if app.Env.Vars[ownServerVariable] == ownNever {
+		where := ""
+		if place := app.Env.places[ownServerVariable]; place != "" {
+			where = " in " + place
+		}
+		return &Error{
+			Code: ExitUsage,
+			Err: fmt.Errorf("no server is named, and %s=%s%s forbids this user's own server",
+				ownServerVariable, ownNever, where),
+			Hint: "name the servers with --connect or TURNSTILE_CONNECT",
+		}
+	}
 	own, err := ownserver.Find(app.Env.Vars)
 	if err == nil {
 		c.own = own
@@ -293,7 +302,7 @@ func (c *Connection) useOwnServer(ctx context.Context, app *App, cfg *zk.Config)
 		}
 		return &Error{Code: ExitNoServer, Err: err}
 	}
-	cfg.Servers, cfg.Dial, cfg.TLS = own.Addresses()[0], own.Dial, nil
+	cfg.Servers, cfg.Dial, cfg.TLS = own.Address(), own.Dial, nil
 	cfg.NoCertificates = true // one server is its own quorum: any answer of it will do
 	return nil
 }
@@ -304,6 +313,6 @@ func (c *Connection) OwnServerRuns(ctx context.Context, app *App) bool {
 	if err != nil {
 		return false
 	}
-	_, runs := own.Running(ctx)
-	return runs
+	_, runs, err := own.Running(ctx)
+	return runs && err == nil
 }

@@ -3,16 +3,22 @@ package command
 // Flags from environment variables.
 
 import (
+	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
-// Environ is a process's environment.
+// Environ is a process's environment, and the settings of the machine.
 type Environ struct {
 	List []string          // as os.Environ returns it
-	Vars map[string]string // the last one of a name counts, as for every shell and exec
+	Vars map[string]string // the last one of a name counts, as for every shell and exec; also those of the settings
+
+	places map[string]string // of variables from the settings: file and line
 }
 
 // NewEnviron reads an environment, as os.Environ returns it.
@@ -31,43 +37,181 @@ func variable(flag string) string {
 	return "TURNSTILE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// flag returns the value of a flag's environment variable, empty if the variable says nothing about the flag.
+// flag returns the value of a flag's environment variable, if the variable is set and says something about the flag.
 //
-// Two variables are those that turnstile sets for the commands that it runs: TURNSTILE_SESSION is about the hold that
-// we run under, and so is TURNSTILE_ID if TURNSTILE_PATH is set, too, which every such command has.
-func (e Environ) flag(name string) string {
-	if name == "session" || name == "id" && e.Vars["TURNSTILE_PATH"] != "" {
-		return ""
+// TURNSTILE_ID is about the hold that we run under if TURNSTILE_PATH is set, too, which every command has that
+// turnstile runs.
+func (e Environ) flag(f *pflag.Flag) (value string, ok bool) {
+	_, inner := e.Vars["TURNSTILE_PATH"]
+	if f.Name == "id" && inner || !settable(f) {
+		return "", false
 	}
-	return e.Vars[variable(name)]
+	value, ok = e.Vars[variable(f.Name)]
+	return value, ok
 }
 
-// Bind sets the flags that are not on the command line from their environment variables. An empty variable counts as
-// unset. Flags set this way do not count as changed: the command line takes precedence over them.
+// settable reports whether a flag has an environment variable. TURNSTILE_SESSION is one that turnstile sets for
+// commands that it runs, and a process id is nothing to be inherited.
+func settable(f *pflag.Flag) bool {
+	return !f.Hidden && !slices.Contains([]string{"help", "version", "session", "pid"}, f.Name)
+}
+
+// Annotations of flags.
+const (
+	bound     = "turnstile_bound"     // the variable that has set the flag, and its place
+	rivals    = "turnstile_rivals"    // the flags that contradict this one
+	maybeNone = "turnstile_maybenone" // the flag may be empty
+)
+
+func annotate(f *pflag.Flag, key string, values ...string) {
+	if f.Annotations == nil {
+		f.Annotations = make(map[string][]string)
+	}
+	f.Annotations[key] = values
+}
+
+// MayBeEmpty says that an empty value of these flags means something.
+func MayBeEmpty(flags *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		annotate(flags.Lookup(name), maybeNone)
+	}
+}
+
+// Rivals says that of these flags one may be given, and of their variables.
+func Rivals(cmd *cobra.Command, names ...string) {
+	for _, name := range names {
+		annotate(cmd.Flags().Lookup(name), rivals, names...)
+	}
+}
+
+// Bind sets the flags that are not on the command line from their environment variables, and refuses values that a
+// flag would not take, the empty one too: a script whose variable is empty means something else than one that has none.
+// Flags set this way do not count as changed: the command line takes precedence over them, and the environment over the
+// settings of the machine.
 func (e Environ) Bind(flags *pflag.FlagSet) error {
+	if err := e.checkOwnServer(); err != nil {
+		return err
+	}
 	var err error
 	flags.VisitAll(func(f *pflag.Flag) {
-		value := e.flag(f.Name)
-		if err != nil || f.Changed || value == "" || f.Hidden || f.Name == "help" || f.Name == "version" {
-			return
+		if err == nil && !f.Changed {
+			err = e.bind(flags, f)
 		}
-		if list, ok := f.Value.(pflag.SliceValue); ok {
-			err = list.Replace(strings.Fields(value))
-		} else {
-			err = f.Value.Set(value)
-		}
-		if err != nil {
-			err = &Error{
-				Code: ExitUsage,
-				Err:  fmt.Errorf("environment variable %s: %w", variable(f.Name), err),
-				Hint: "set it to what --" + f.Name + " takes, or unset it",
-			}
+	})
+	if err != nil {
+		return err
+	}
+	flags.VisitAll(func(f *pflag.Flag) {
+		_, may := f.Annotations[maybeNone]
+		if err == nil && Given(f) && !may && f.Value.Type() == "string" && f.Value.String() == "" {
+			err = e.refuse(f, fmt.Errorf("%s is empty: give it a value, or leave it out", Source(f)))
 		}
 	})
 	return err
 }
 
-// Given reports whether a flag has a value, on the command line or from its environment variable.
-func (e Environ) Given(flags *pflag.FlagSet, name string) bool {
-	return flags.Changed(name) || e.flag(name) != ""
+// bind sets a flag from its environment variable, if there is one and no other flag takes precedence.
+func (e Environ) bind(flags *pflag.FlagSet, f *pflag.Flag) error {
+	value, ok := e.flag(f)
+	if !ok {
+		return nil
+	}
+	name := variable(f.Name)
+	for _, rival := range f.Annotations[rivals] {
+		other := flags.Lookup(rival)
+		if other == f || !on(f, value) {
+			continue
+		}
+		if other.Changed && on(other, other.Value.String()) {
+			return nil
+		}
+		if value, ok := e.flag(other); !ok || other.Changed || !on(other, value) {
+			continue
+		}
+		switch ours, theirs := e.places[name] == "", e.places[variable(rival)] == ""; {
+		case ours == theirs:
+			annotate(f, bound, name)
+			return e.refuse(f, fmt.Errorf("%s and %s contradict each other: leave one out", name, variable(rival)))
+		case theirs:
+			return nil
+		}
+	}
+	var err error
+	if list, ok := f.Value.(pflag.SliceValue); ok {
+		if err = list.Replace(strings.Fields(value)); err == nil && len(list.GetSlice()) == 0 {
+			err = errors.New("it is empty")
+		}
+	} else {
+		err = f.Value.Set(value)
+	}
+	annotate(f, bound, name)
+	if err == nil {
+		return nil
+	}
+	return e.refuse(f, fmt.Errorf("environment variable %s: %w", name, err))
+}
+
+// on reports whether a flag's value can contradict another flag: one that is switched off does not.
+func on(f *pflag.Flag, value string) bool {
+	if f.Value.Type() != "bool" {
+		return true
+	}
+	yes, err := strconv.ParseBool(value)
+	return yes || err != nil
+}
+
+// refuse is the error of a flag whose value cannot be used. It says where the value comes from.
+func (e Environ) refuse(f *pflag.Flag, err error) error {
+	name := Source(f)
+	if place := e.places[name]; place != "" {
+		return &Error{Code: ExitConfig, Err: fmt.Errorf("%s: %w", place, err)}
+	}
+	if f.Changed {
+		return &Error{Code: ExitUsage, Err: err}
+	}
+	return &Error{Code: ExitUsage, Err: err, Hint: "set it to what --" + f.Name + " takes, or unset it"}
+}
+
+// Given reports whether a flag has a value, on the command line or from its environment variable. Call it after Bind.
+func Given(f *pflag.Flag) bool { return f.Changed || len(f.Annotations[bound]) > 0 }
+
+// Source names what has given a flag its value: --connect, or TURNSTILE_CONNECT.
+func Source(f *pflag.Flag) string {
+	if name := f.Annotations[bound]; !f.Changed && len(name) > 0 {
+		return name[0]
+	}
+	return "--" + f.Name
+}
+
+// ownServerVariable says whether commands may start this user's own server.
+const ownServerVariable = "TURNSTILE_OWN_SERVER"
+
+// The values of ownServerVariable.
+const (
+	ownAuto  = "auto"  // when no server is named
+	ownNever = "never" // commands that name no server fail
+)
+
+// checkOwnServer checks the variables that are about this user's own server and no flag's of every command.
+func (e Environ) checkOwnServer() error {
+	if value, ok := e.Vars[ownServerVariable]; ok && !slices.Contains([]string{ownAuto, ownNever}, value) {
+		return e.refuseVariable(ownServerVariable, fmt.Errorf("%q must be one of %s, %s", value, ownAuto, ownNever))
+	}
+	if value, ok := e.Vars[idleExitVariable]; ok {
+		if err := new(Duration).Set(value); err != nil {
+			return e.refuseVariable(idleExitVariable, err)
+		}
+	}
+	return nil
+}
+
+// idleExitVariable is the variable of the flag of serve, which the user's own server has, too.
+const idleExitVariable = "TURNSTILE_IDLE_EXIT"
+
+// refuseVariable is the error of a variable that cannot be used.
+func (e Environ) refuseVariable(name string, err error) error {
+	if place := e.places[name]; place != "" {
+		return &Error{Code: ExitConfig, Err: fmt.Errorf("%s: %s: %w", place, name, err)}
+	}
+	return &Error{Code: ExitUsage, Err: fmt.Errorf("environment variable %s: %w", name, err)}
 }

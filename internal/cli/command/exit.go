@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os/exec"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -27,6 +26,7 @@ const (
 	ExitData        = 65  // what was to be put is too large
 	ExitNoServer    = 69  // no server answers, or the server to be started cannot run
 	ExitSoftware    = 70  // the server refused what should have worked
+	ExitOutput      = 74  // standard output cannot be written; the message says if the work was done
 	ExitLost        = 75  // the lock, or the claim of an item, was lost while the command ran
 	ExitNoAccess    = 77  // the server refuses these credentials, or these credentials that path
 	ExitConfig      = 78  // a configuration file is wrong
@@ -98,15 +98,6 @@ func Failed(err error) error {
 		return &Error{Code: ExitNoServer, Err: err, Hint: "check that the server runs, and try again"}
 	}
 	return &Error{Code: ExitSoftware, Err: err}
-}
-
-// OutputError is the error of output that cannot be written. If its reader has gone, as with "| head -1", there is
-// nothing to say.
-func OutputError(err error) error {
-	if errors.Is(err, syscall.EPIPE) {
-		return &Error{Code: ExitSignal + int(syscall.SIGPIPE)}
-	}
-	return Failed(err)
 }
 
 // CannotRun is the error of a command that cannot be started, with the shell's exit codes.

@@ -76,12 +76,13 @@ func (r *Runner) Command(program string, hold supervise.Hold, token int64, env .
 		Stdout: r.App.Stdout, Stderr: r.App.Stderr,
 		OnLost: r.OnLost(), Grace: time.Duration(r.grace),
 		Lost: func(cause error, grace time.Duration) {
+			r.lostAt = time.Now()
 			if r.OnLost() == supervise.Ignore {
-				r.App.Say("%s: %s lost, the command runs on: %v", r.Path, r.Words.Noun, cause)
+				r.App.Say("%s: %s lost, the command runs on: %v (%s)", r.Path, r.Words.Noun, cause, Timestamp(r.lostAt))
 				return
 			}
-			r.App.Detail("%s: %s lost, the command has %v to end: %v",
-				r.Path, r.Words.Noun, grace.Round(time.Millisecond), cause)
+			r.App.Detail("%s: %s lost, the command has %v to end: %v (%s)",
+				r.Path, r.Words.Noun, grace.Round(time.Millisecond), cause, Timestamp(r.lostAt))
 		},
 		Stopping: func(left time.Duration) {
 			r.App.Say("%s: stopped: if it does not continue within %v, the %s is lost and the command is ended; "+
@@ -113,10 +114,24 @@ func (r *Runner) WarnOfGrace(timeout time.Duration) {
 	}
 }
 
-// LostError is the error of a hold that was lost.
+// WarnOfStranger warns, once, that a node stands in the line whose program does not look for ours.
+func (r *Runner) WarnOfStranger(node string) {
+	r.strangers.Do(func() {
+		r.App.Say("%s: warning: the program whose node is %s does not look for this command's: both may have the %s "+
+			"at the same time; choose another --layout (docs/interop.md)", r.Path, node, r.Words.Noun)
+	})
+}
+
+// LostError is the error of a hold that was lost, with the time at which that was noticed.
 func (r *Runner) LostError(cause error) error {
 	if r.App.Quiet {
 		return &Error{Code: ExitLost}
 	}
-	return &Error{Code: ExitLost, Err: fmt.Errorf("%s: %s lost: %w", r.Path, r.Words.Noun, cause)}
+	at := r.lostAt
+	if at.IsZero() {
+		at = time.Now()
+	}
+	return &Error{
+		Code: ExitLost, Err: fmt.Errorf("%s: %s lost: %w (%s)", r.Path, r.Words.Noun, cause, Timestamp(at)),
+	}
 }

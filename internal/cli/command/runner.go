@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,10 +43,12 @@ type Runner struct {
 	Argv  []string // the command; empty if there is none
 	Env   []string // more of its environment
 
+	lostAt     time.Time // when it was noticed that the hold was lost
 	shell      string
 	onLost     Choice
 	grace      Duration
 	graceGiven bool
+	strangers  sync.Once // of WarnOfStranger
 }
 
 // Flags adds the flags that all of them have. onLost is what --on-lost can be, its default first.
@@ -64,6 +67,7 @@ func (r *Runner) Flags(cmd *cobra.Command, onLost ...supervise.OnLost) {
 	r.Connection.Flags(flags)
 	r.Connection.ACLFlags(flags)
 	cmd.MarkFlagsMutuallyExclusive("quiet", "verbose")
+	Rivals(cmd, "quiet", "verbose")
 }
 
 // Parse checks the command line. check checks what is the command's own, once paths and command are known.
@@ -78,8 +82,8 @@ func (r *Runner) Parse(cmd *cobra.Command, args []string, check func(*cobra.Comm
 	if err := check(cmd); err != nil {
 		return err
 	}
-	r.graceGiven = r.App.Env.Given(cmd.Flags(), "grace")
-	return r.Wait.parse(cmd, r.App.Env)
+	r.graceGiven = Given(cmd.Flags().Lookup("grace"))
+	return r.Wait.parse(cmd)
 }
 
 // splitArgs takes the command from the arguments, and returns those before it.

@@ -31,22 +31,20 @@ func (r *Runner) WaitFlags(cmd *cobra.Command, short string) {
 	w.conflict = ExitNotAcquired
 	flags.BoolVarP(&w.not, "no-wait", short, false, "fail at once if "+r.Words.Busy)
 	flags.VarP(&w.limit, "wait", "w", "fail if "+r.Words.Late+"; 0 means --no-wait (default: wait for ever)")
+	Rivals(cmd, "no-wait", "wait")
 	flags.VarP(&w.conflict, "conflict-exit-code", "E", "exit code when not "+r.Words.Won)
 }
 
 // parse checks the flags, if the command has them.
-func (w *Wait) parse(cmd *cobra.Command, env Environ) error {
+func (w *Wait) parse(cmd *cobra.Command) error {
 	flags := cmd.Flags()
 	if flags.Lookup("wait") == nil {
 		return nil
 	}
-	switch now, limit := flags.Changed("no-wait"), flags.Changed("wait"); {
-	case now && limit:
+	if flags.Changed("no-wait") && flags.Changed("wait") {
 		return Usagef(cmd, "--no-wait and --wait contradict each other: leave one out")
-	case limit:
-		w.not = false // the environment may have set it
 	}
-	w.limited = env.Given(flags, "wait") && !flags.Changed("no-wait")
+	w.limited = Given(flags.Lookup("wait"))
 	if w.limited && w.limit == 0 {
 		w.not, w.limited = true, false
 	}

@@ -72,6 +72,7 @@ A queue that does not exist is created.`,
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "`text` that others see")
+	command.MayBeEmpty(cmd.Flags(), "reason")
 	u.flags(cmd, "one JSON object")
 	return cmd
 }

@@ -26,11 +26,14 @@ const exitRetry = 75
 // exitTimeout is what a command counts as that has taken too long: the code of timeout(1).
 const exitTimeout = 124
 
-// How often to check whether the queue is empty, while other clients have its items.
+// How often to check whether a queue that is paused or limited has items.
 const (
 	firstPause = 50 * time.Millisecond
 	maxPause   = 2 * time.Second
 )
+
+// beforeLook is how long to wait for an item before looking whether the queue is empty.
+const beforeLook = 100 * time.Millisecond
 
 // pool is the worker pool of one "take" or "work": it takes items and runs a command for each.
 type pool struct {
@@ -158,18 +161,59 @@ func (p *pool) next(ctx context.Context, client *zk.Client, q *queue.Queue, n in
 		return item, err
 	case w.until.Value == untilSignal:
 		return q.Take(ctx)
+	case w.until.Value == untilEmpty:
+		return p.untilEmpty(ctx, q, n == 0)
 	}
-	for pause := firstPause; ; pause = min(2*pause, maxPause) {
-		item, err := q.TryTake(ctx)
-		if !errors.Is(err, queue.ErrEmpty) {
-			return item, err
+	return p.untilIdle(ctx, q)
+}
+
+// untilEmpty takes an item, or returns errNothingLeft when there is none in the queue, other consumers' included.
+func (p *pool) untilEmpty(ctx context.Context, q *queue.Queue, first bool) (*queue.Item, error) {
+	taking, stop := context.WithCancelCause(ctx)
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer stop(nil)
+	watch.Go(func() {
+		idle := make(chan struct{})
+		if p.whenIdle(func() { close(idle) }) { // our own commands may add items, and theirs are not finished
+			select {
+			case <-idle:
+			case <-taking.Done():
+				return
+			}
 		}
-		if !p.busy() { // otherwise our own commands may add items
-			if empty, err := p.empty(ctx, q, err); empty || err != nil {
+		if !first { // most often there is another item at once
+			select {
+			case <-time.After(beforeLook):
+			case <-taking.Done():
+				return
+			}
+		}
+		if err := q.AwaitEmpty(taking); taking.Err() == nil {
+			stop(cmp.Or(err, errNothingLeft))
+		}
+	})
+	item, err := q.Take(taking)
+	if err != nil && taking.Err() != nil {
+		err = context.Cause(taking)
+	}
+	return item, err
+}
+
+// untilIdle takes an item, or returns errNothingLeft when there is none to take and no command of ours runs, which may
+// add some.
+func (p *pool) untilIdle(ctx context.Context, q *queue.Queue) (*queue.Item, error) {
+	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+		if !p.busy() {
+			item, err := q.TryTake(ctx)
+			if !errors.Is(err, queue.ErrEmpty) {
+				return item, err
+			}
+			if over, err := p.over(ctx, q, err); over || err != nil {
 				return nil, cmp.Or(err, errNothingLeft)
 			}
 		}
-		if item, err = p.takeFor(ctx, q, pause); err == nil || ctx.Err() != nil {
+		if item, err := p.takeFor(ctx, q, pause); err == nil || ctx.Err() != nil {
 			return item, err
 		}
 	}
@@ -191,23 +235,14 @@ func (p *pool) takeFor(ctx context.Context, q *queue.Queue, pause time.Duration)
 	return item, err
 }
 
-// empty reports whether there is nothing left that --until waits for. No item could be taken, for the given reason, and
-// no command runs.
-func (p *pool) empty(ctx context.Context, q *queue.Queue, reason error) (bool, error) {
-	if p.consumer.until.Value == untilIdle {
-		if !errors.Is(reason, queue.ErrPaused) && !errors.Is(reason, queue.ErrLimited) {
-			return true, nil
-		}
-		n, err := q.Len(ctx)
-		return n.Ready == 0, err
+// over reports whether there is nothing to take: not only because of a pause, or of a rate, which will be over. No item
+// could be taken, for the given reason.
+func (p *pool) over(ctx context.Context, q *queue.Queue, reason error) (bool, error) {
+	if !errors.Is(reason, queue.ErrPaused) && !errors.Is(reason, queue.ErrLimited) {
+		return true, nil
 	}
-	for range 2 { // an item may move from one state to another while they are counted
-		n, err := q.Len(ctx)
-		if err != nil || n.Ready+n.Delayed+n.Claimed+n.Waiting > 0 {
-			return false, err
-		}
-	}
-	return true, nil
+	n, err := q.Len(ctx)
+	return n.Ready == 0, err
 }
 
 // busy reports whether commands run. One slot is that of the next item.

@@ -226,6 +226,7 @@ func (p *putter) put(ctx context.Context, body []byte) error {
 		if !out.Added {
 			p.App.Say("%s: an item with this key was put before", p.Path)
 		}
+		p.App.Did = true
 		return p.App.Report(p.AsJSON, out, "%s\n", out.ID)
 	})
 }

@@ -44,7 +44,7 @@ func simple(app *command.App, cmd *cobra.Command, state string, creates bool,
 		if err := do(b, ctx); err != nil {
 			return err
 		}
-		if a.AsJSON {
+		if app.Did = true; a.AsJSON {
 			return app.JSON(map[string]string{"path": a.Path, "barrier": state})
 		}
 		return nil

@@ -65,6 +65,7 @@ func (a *counterAccess) change(ctx context.Context, client *zk.Client, f func(*c
 	if err != nil {
 		return err
 	}
+	a.App.Did = true // by the time that f prints something
 	err = f(c)
 	ctx, cancel := context.WithTimeout(ctx, closeWithin)
 	defer cancel()
@@ -136,7 +137,7 @@ server, or it is unknown whether the change was made; 77 access denied.`,
   turnstile counter add /stock -- -5
   turnstile counter add /stock --by -5 --up-to 0`,
 		Args: func(cmd *cobra.Command, args []string) (err error) {
-			limited = func() bool { return app.Env.Given(cmd.Flags(), "up-to") }
+			limited = func() bool { return command.Given(cmd.Flags().Lookup("up-to")) }
 			if err := a.path(cmd, args, counterPath, 2); err != nil || len(args) < 2 {
 				return err
 			}
@@ -185,7 +186,7 @@ unknown whether the change was made; 77 access denied.`,
 		Example: `  turnstile counter set /stock 100
   turnstile counter set --if 7 /stock -- -1`,
 		Args: func(cmd *cobra.Command, args []string) (err error) {
-			conditional = func() bool { return app.Env.Given(cmd.Flags(), "if") }
+			conditional = func() bool { return command.Given(cmd.Flags().Lookup("if")) }
 			if err := a.path(cmd, args, counterPath, 2); err != nil {
 				return err
 			}

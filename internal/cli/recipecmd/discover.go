@@ -109,6 +109,7 @@ The command's environment has TURNSTILE_PATH, which is --base, and TURNSTILE_ID,
 	flags.IntVar(&i.TLSPort, "tls-port", 0, "its port for TLS")
 	flags.StringVar(&i.URI, "uri", "", "how clients make a `URL` of it, such as {scheme}://{address}:{port}/api")
 	flags.StringVar(&payload, "payload", "", "`JSON` for the clients")
+	command.MayBeEmpty(flags, "payload")
 	return cmd
 }
 

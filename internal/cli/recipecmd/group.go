@@ -125,6 +125,7 @@ The command's environment has TURNSTILE_PATH and TURNSTILE_ID.` + fmt.Sprintf(st
 	layout = groupLayoutFlag(cmd)
 	flags.StringVar(&id, "id", "", "`name` of this member (default: the host's name)")
 	flags.StringVar(&data, "data", "", "`text` that the others see with it")
+	command.MayBeEmpty(flags, "data")
 	return cmd
 }
 

@@ -79,6 +79,7 @@ whether numbers were claimed; 77 access denied.`,
 // printIDs prints the numbers from first to last, as far as it can until ctx ends.
 func (a *counterAccess) printIDs(ctx context.Context, first, last int64) error {
 	out := bufio.NewWriter(a.App.Stdout)
+	a.App.Did = true // the numbers are given to us
 	for i := range last - first + 1 {
 		line := strconv.AppendInt(nil, first+i, 10)
 		if a.AsJSON {
@@ -88,11 +89,11 @@ func (a *counterAccess) printIDs(ctx context.Context, first, last int64) error {
 			}
 		}
 		if _, err := out.Write(append(line, '\n')); err != nil {
-			return command.OutputError(err)
+			return a.App.OutputError(err)
 		}
 		if ctx.Err() != nil {
-			return cmp.Or(command.OutputError(out.Flush()), context.Cause(ctx))
+			return cmp.Or(a.App.OutputError(out.Flush()), context.Cause(ctx))
 		}
 	}
-	return command.OutputError(out.Flush())
+	return a.App.OutputError(out.Flush())
 }

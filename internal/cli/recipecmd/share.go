@@ -166,7 +166,10 @@ func (s *sharer) connect(ctx context.Context, items []string) error {
 	if err != nil {
 		return misuse("%w", err)
 	}
-	return p.Run(ctx, s.work)
+	if err := p.Run(ctx, s.work); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
 }
 
 // work runs the command for an item until it has succeeded or the item must go. A command that was ended because no

@@ -93,7 +93,8 @@ entries separated by commas. Take care to leave a client with the right to admin
 			}
 		case err != nil:
 			return notWritten(err, a.Path, 0)
-		case a.AsJSON:
+		}
+		if app.Did = true; a.AsJSON {
 			return app.JSON(newNodeJSON(a.Path, s))
 		}
 		return nil

@@ -25,9 +25,10 @@ func newExport(app *command.App) *cobra.Command {
 		Short: "Write a node and everything below it to standard output",
 		Long: `Writes a node and everything below it, with data and access control lists, as one line of JSON each, for
 turnstile import. Servers do not tell which nodes are containers or have a TTL, so those are written like
-others. Ephemeral nodes are left out, and what is in them is lost with their sessions anyway. The nodes are
-not read all at once: if one changed meanwhile, the command says so and the last line has it; run it again,
-or stop what writes. The connection needs the right to read every node.` + fmt.Sprintf(exitCodes, "no such node"),
+others. Sequence numbers continue in the copy. Ephemeral nodes are left out, and what is in them is lost with
+their sessions anyway. The nodes are not read all at once: if one changed meanwhile, the command says so and
+the last line has it; run it again, or stop what writes. The connection needs the right to read every
+node.` + fmt.Sprintf(exitCodes, "no such node"),
 		Example: `  turnstile export /app > app.jsonl
   turnstile export --connect old:2181 /app | turnstile import --connect new:2181 /app`,
 	}, "/app", "nothing else: the output is JSON", func(ctx context.Context, client *zk.Client) error {
@@ -192,7 +193,10 @@ func (x *exporter) write(ctx context.Context, path string, e *exported) error {
 			}
 		}
 	}
-	line := exportedJSON{Path: &path, ACL: newACLJSON(e.acl), dataJSON: newDataJSON(e.data)}
+	line := exportedJSON{
+		Path: &path, ACL: newACLJSON(e.acl), Next: creations(e.stat), Set: e.stat.Version != 0,
+		dataJSON: newDataJSON(e.data),
+	}
 	if err := x.line(line); err != nil {
 		return err
 	}

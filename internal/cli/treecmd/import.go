@@ -12,6 +12,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,13 +24,18 @@ import (
 func newImport(app *command.App) *cobra.Command {
 	a := newAccess(app)
 	var parents bool
+	var limit int
 	cmd := a.run(&cobra.Command{
 		Use:   "import PATH",
 		Short: "Create a node and everything below it from standard input",
 		Long: `Creates at PATH what turnstile export has written. PATH must not exist. The whole input is checked before
 anything is created. If an error comes later, or a signal, the command deletes what it has created, except
 for nodes that another client has changed or added to, which it names. What SIGKILL or a crash of this
-machine leaves behind stays; turnstile rm -r deletes it.` +
+machine leaves behind stays; turnstile rm -r deletes it.
+
+Sequence numbers continue where the original was: a queue or any other node with numbered children works as the
+original. Only the creation of children moves a node's next number, so the command creates and deletes as many
+as the original had; --sequence-limit says how many are too many.` +
 			fmt.Sprintf(exitCodes, "PATH exists, or its parent does not"),
 		Example: `  turnstile import /app < app.jsonl
   turnstile import -p /copies/app < app.jsonl`,
@@ -40,12 +46,18 @@ machine leaves behind stays; turnstile rm -r deletes it.` +
 			if err := a.ParsePath(cmd, args, "/app"); err != nil {
 				return err
 			}
+			if limit < 0 {
+				return command.Usagef(cmd, "--sequence-limit must not be negative: %d", limit)
+			}
 			return a.writable(cmd)
 		},
 	}, "/app", "a JSON object", func(ctx context.Context, client *zk.Client) error {
-		return (&importer{access: a, client: client, parents: parents}).run(ctx)
+		return (&importer{access: a, client: client, parents: parents, limit: limit}).run(ctx)
 	})
-	cmd.Flags().BoolVarP(&parents, "parents", "p", false, "create parents that are missing; they stay if the "+
+	flags := cmd.Flags()
+	flags.IntVar(&limit, "sequence-limit", 1_000_000, "refuse input whose sequence numbers need more than `N` "+
+		"creations to continue; 0 lets them begin again")
+	flags.BoolVarP(&parents, "parents", "p", false, "create parents that are missing; they stay if the "+
 		"import fails")
 	return cmd
 }
@@ -55,8 +67,11 @@ type importer struct {
 	*access
 	client  *zk.Client
 	parents bool
+	limit   int // of the creations that continue sequence numbers
 	spool   *os.File
-	batches []batch // that were or may have been created, in this order
+	numbers []number        // what sequence numbers are to continue
+	unset   map[string]bool // nodes that may not be set, and have version 0
+	batches []batch         // that were or may have been created, in this order
 	created int
 }
 
@@ -76,9 +91,13 @@ func (m *importer) run(ctx context.Context) (err error) {
 	if m.spool, err = os.CreateTemp("", "turnstile-import-"); err != nil {
 		return fmt.Errorf("the input must be kept in a file until it is checked: %w", err)
 	}
+	// Nothing is left of it, however this process ends. Windows does not remove open files.
+	removed := os.Remove(m.spool.Name())
 	defer func() {
 		_ = m.spool.Close()
-		_ = os.Remove(m.spool.Name())
+		if removed != nil {
+			_ = os.Remove(m.spool.Name())
+		}
 	}()
 	switch _, err := reading(ctx, func() ([]byte, error) { return nil, m.check() }); {
 	case ctx.Err() != nil:
@@ -94,9 +113,13 @@ func (m *importer) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err = m.create(ctx); err != nil {
+	if err = m.create(ctx); err == nil {
+		err = m.continueNumbers(ctx)
+	}
+	if err != nil {
 		return m.undo(ctx, err)
 	}
+	m.App.Did = true
 	return m.App.Report(m.AsJSON, map[string]any{"path": m.Path, "created": m.created}, "")
 }
 
@@ -106,21 +129,24 @@ func (m *importer) check() error {
 	if err != nil {
 		return err
 	}
+	c := counting{limit: m.limit}
 	for {
-		node, err := in.next()
+		node, err := in.read()
 		switch {
 		case errors.Is(err, io.EOF):
-			return nil
+			m.numbers, err = c.end(m.Path)
+			return err
 		case err != nil:
 			return err
 		case zk.ValidatePath(m.Path+node.Path) != nil:
 			return fmt.Errorf("line %d: %s%s is not a path", in.n, m.Path, node.Path)
 		}
+		c.add(node.Path, node.next)
 	}
 }
 
 // nodes calls f with each node, and with where it is in the file, until f returns false.
-func (m *importer) nodes(f func(node zk.Node, at int64) bool) error {
+func (m *importer) nodes(f func(node entry, at int64) bool) error {
 	if _, err := m.spool.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
@@ -130,7 +156,7 @@ func (m *importer) nodes(f func(node zk.Node, at int64) bool) error {
 	}
 	for {
 		at := in.offset
-		node, err := in.next()
+		node, err := in.read()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -172,7 +198,7 @@ func (m *importer) create(ctx context.Context) error {
 	if _, there, err := m.client.Exists(ctx, m.Path); err != nil || there {
 		return cmp.Or(err, m.exists())
 	}
-	var nodes []zk.Node
+	var nodes []entry
 	var begin int64
 	size := 0
 	var failure error
@@ -185,8 +211,8 @@ func (m *importer) create(ctx context.Context) error {
 		nodes, size = nodes[:0], 0
 		return failure == nil
 	}
-	err := m.nodes(func(node zk.Node, at int64) bool {
-		more := sizeOf(&node)
+	err := m.nodes(func(node entry, at int64) bool {
+		more := sizeOf(&node.Node)
 		if len(nodes) == batchNodes || len(nodes) > 0 && size+more > batchBytes {
 			if !flush() {
 				return false
@@ -222,13 +248,8 @@ func sizeOf(node *zk.Node) int {
 
 // send creates the nodes of one batch. A transaction whose answer is lost is not repeated before it is known what
 // became of it: see applied.
-func (m *importer) send(ctx context.Context, nodes []zk.Node) error {
-	ops := make([]zk.Op, len(nodes))
-	size := 0
-	for i := range nodes {
-		ops[i] = zk.CreateNodeOp(nodes[i])
-		size += sizeOf(&nodes[i])
-	}
+func (m *importer) send(ctx context.Context, nodes []entry) error {
+	ops, size := creationOf(nodes)
 	for lost := 0; ; {
 		sess, err := m.client.Session(ctx)
 		if err != nil {
@@ -237,11 +258,14 @@ func (m *importer) send(ctx context.Context, nodes []zk.Node) error {
 		_, err = sess.Multi(ctx, ops...)
 		switch {
 		case err == nil:
-			m.created += len(ops)
+			m.created += len(nodes)
 			return nil
 		case lost > 0 && errors.Is(err, zk.NodeExists):
 			// A partition may have delivered the first attempt late (docs/decisions/029).
 		case zk.OutcomeOf(err) == zk.NotSent && ctx.Err() == nil:
+			continue
+		case m.mayNotSet(err, nodes):
+			ops, size = creationOf(nodes)
 			continue
 		case zk.OutcomeOf(err) != zk.Unknown || ctx.Err() != nil:
 			return m.refused(err)
@@ -253,7 +277,7 @@ func (m *importer) send(ctx context.Context, nodes []zk.Node) error {
 		case uncertain != nil:
 			return uncertain
 		case done:
-			m.created += len(ops)
+			m.created += len(nodes)
 			return nil
 		case zk.OutcomeOf(err) == zk.Refused: // another client has created one of them
 			return m.refused(err)
@@ -264,10 +288,46 @@ func (m *importer) send(ctx context.Context, nodes []zk.Node) error {
 	}
 }
 
+// creationOf returns the operations that create nodes, and about how large they are.
+func creationOf(nodes []entry) (ops []zk.Op, size int) {
+	for _, node := range nodes {
+		size += sizeOf(&node.Node)
+		if node.version == 0 {
+			ops = append(ops, zk.CreateNodeOp(node.Node))
+			continue
+		}
+		data := node.Data
+		node.Data = nil
+		ops = append(ops, zk.CreateNodeOp(node.Node), zk.SetOp(node.Path, data, 0))
+		size += sizeOf(&node.Node)
+	}
+	return ops, size
+}
+
+// mayNotSet reports whether err is the refusal to set one of the nodes, whose list does not let us. The node is then
+// created with its data, and counts as never set.
+func (m *importer) mayNotSet(err error, nodes []entry) bool {
+	failed, ok := errors.AsType[*zk.MultiError](err)
+	if !ok || !errors.Is(failed, zk.NoAuth) || strings.HasPrefix(failed.Op, "create") {
+		return false
+	}
+	for i := range nodes {
+		if nodes[i].Path == failed.Path && nodes[i].version != 0 {
+			nodes[i].version = 0
+			if m.unset == nil {
+				m.unset = make(map[string]bool)
+			}
+			m.unset[failed.Path] = true
+			return true
+		}
+	}
+	return false
+}
+
 // applied reports whether a transaction with a lost answer has created its nodes. It looks behind a write of the live
 // session, which is applied after everything that was on its way before. If other clients have created the nodes, the
 // first and the last one differ in their transactions or their data, unless they import the same.
-func (m *importer) applied(ctx context.Context, nodes []zk.Node) (bool, error) {
+func (m *importer) applied(ctx context.Context, nodes []entry) (bool, error) {
 	sess, err := m.client.Session(ctx)
 	if err != nil {
 		return false, err
@@ -276,9 +336,9 @@ func (m *importer) applied(ctx context.Context, nodes []zk.Node) (bool, error) {
 		return false, err
 	}
 	var zxids [2]int64
-	for i, node := range []*zk.Node{&nodes[0], &nodes[len(nodes)-1]} {
+	for i, node := range []*entry{&nodes[0], &nodes[len(nodes)-1]} {
 		s, there, err := sess.Exists(ctx, node.Path)
-		if err != nil || !there || s.Version == 0 && int(s.DataLength) != len(node.Data) {
+		if err != nil || !there || s.Version == node.version && int(s.DataLength) != len(node.Data) {
 			return false, err
 		}
 		zxids[i] = s.Czxid
@@ -321,9 +381,9 @@ func (m *importer) undo(ctx context.Context, why error) error {
 	why = m.Explain(ctx, m.client, why)
 	u := undoing{client: m.client}
 	for _, last := range slices.Backward(m.batches) {
-		paths, err := m.paths(last)
+		nodes, err := m.made(last)
 		if err == nil {
-			err = u.remove(ctx, paths)
+			err = u.remove(ctx, nodes)
 		}
 		if err != nil {
 			return besides(why, fmt.Errorf("not all of what was created could be deleted again: %w; "+
@@ -350,14 +410,20 @@ func besides(why, more error) error {
 	return &all
 }
 
-// paths returns the paths of a batch.
-func (m *importer) paths(b batch) ([]string, error) {
+// made is a node as it was created.
+type made struct {
+	path    string
+	version int32
+}
+
+// made returns the nodes of a batch.
+func (m *importer) made(b batch) ([]made, error) {
 	if _, err := m.spool.Seek(b.begin, io.SeekStart); err != nil {
 		return nil, err
 	}
 	lines := reader{lines: bufio.NewReader(m.spool)}
-	paths := make([]string, b.count)
-	for i := range paths {
+	nodes := make([]made, b.count)
+	for i := range nodes {
 		var e exportedJSON
 		line, err := lines.line()
 		if err == nil {
@@ -366,9 +432,12 @@ func (m *importer) paths(b batch) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		paths[i] = m.Path + *e.Path // they have been checked
+		nodes[i] = made{m.Path + *e.Path, e.version()} // they have been checked
+		if m.unset[nodes[i].path] {
+			nodes[i].version = 0
+		}
 	}
-	return paths, nil
+	return nodes, nil
 }
 
 // undoTime is how long a failed import tries to delete what it has created with one transaction.
@@ -383,28 +452,28 @@ type undoing struct {
 }
 
 // remove deletes the nodes of a batch, of which some may be gone. It takes one transaction, unless that is refused.
-func (u *undoing) remove(ctx context.Context, paths []string) error {
+func (u *undoing) remove(ctx context.Context, nodes []made) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
 	defer cancel()
-	ops := make([]zk.Op, 0, len(paths))
-	for _, path := range slices.Backward(paths) {
-		ops = append(ops, zk.DeleteOp(path, 0))
+	ops := make([]zk.Op, 0, len(nodes))
+	for _, node := range slices.Backward(nodes) {
+		ops = append(ops, zk.DeleteOp(node.path, node.version))
 	}
 	switch _, err := u.client.Multi(ctx, ops...); {
 	case err == nil:
-		u.deleted += len(paths)
+		u.deleted += len(nodes)
 		return nil
 	case ctx.Err() != nil:
 		return err
 	}
-	for _, path := range slices.Backward(paths) { // refused, or its answer was lost
-		switch err := u.removeOne(ctx, path); {
+	for _, node := range slices.Backward(nodes) { // refused, or its answer was lost
+		switch err := u.removeOne(ctx, node); {
 		case err == nil:
 			u.deleted++
 		case errors.Is(err, zk.NoNode): // it was never created, or an answer was lost
 		case errors.Is(err, zk.BadVersion), errors.Is(err, zk.NotEmpty):
 			u.left++
-			u.first = cmp.Or(u.first, path)
+			u.first = cmp.Or(u.first, node.path)
 		default:
 			return err
 		}
@@ -413,9 +482,9 @@ func (u *undoing) remove(ctx context.Context, paths []string) error {
 }
 
 // removeOne deletes a node unless another client has changed it.
-func (u *undoing) removeOne(ctx context.Context, path string) error {
+func (u *undoing) removeOne(ctx context.Context, node made) error {
 	for {
-		err := u.client.Delete(ctx, path, 0)
+		err := u.client.Delete(ctx, node.path, node.version)
 		if err == nil || ctx.Err() != nil || zk.OutcomeOf(err) == zk.Refused {
 			return err
 		}

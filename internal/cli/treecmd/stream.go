@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/seed-a3166700/turnstile/internal/cli/command"
@@ -30,7 +31,24 @@ type headerJSON struct {
 type exportedJSON struct {
 	Path *string   `json:"path"`
 	ACL  []aclJSON `json:"acl"`
+	Next int64     `json:"next_sequence,omitempty"` // number of the next sequential child: how many were ever created
+	Set  bool      `json:"set,omitempty"`           // its data was set after its creation, which recipes can tell
 	dataJSON
+}
+
+// version is the version that the node has in a copy. Larger ones would take as many writes.
+func (e *exportedJSON) version() int32 {
+	if e.Set {
+		return 1
+	}
+	return 0
+}
+
+// entry is a node of a stream.
+type entry struct {
+	zk.Node
+	next    int64 // see exportedJSON
+	version int32
 }
 
 // trailerJSON is the last line. Without it the stream was cut.
@@ -70,32 +88,35 @@ func newReader(r io.Reader) (*reader, error) {
 	return in, err
 }
 
-// next returns the next node. It returns io.EOF after the last one, when the trailer has been checked.
-func (in *reader) next() (zk.Node, error) {
+// read returns the next node. It returns io.EOF after the last one, when the trailer has been checked.
+func (in *reader) read() (entry, error) {
 	line, err := in.line()
 	if errors.Is(err, io.EOF) {
-		return zk.Node{}, fmt.Errorf("line %d: the stream ends here, without its last line: it was cut", in.n+1)
+		return entry{}, fmt.Errorf("line %d: the stream ends here, without its last line: it was cut", in.n+1)
 	}
 	if err != nil {
-		return zk.Node{}, err
+		return entry{}, err
 	}
 	if bytes.HasPrefix(line, []byte(`{"end"`)) {
-		return zk.Node{}, in.end(line)
+		return entry{}, in.end(line)
 	}
 	var e exportedJSON
 	if err := in.decode(line, &e); err != nil {
-		return zk.Node{}, err
+		return entry{}, err
 	}
 	node, err := in.node(e)
 	if err != nil {
-		return zk.Node{}, fmt.Errorf("line %d: %w", in.n, err)
+		return entry{}, fmt.Errorf("line %d: %w", in.n, err)
 	}
 	in.nodes++
 	return node, nil
 }
 
-func (in *reader) node(e exportedJSON) (zk.Node, error) {
-	node := zk.Node{Data: e.bytes(), Mode: zk.Persistent}
+func (in *reader) node(e exportedJSON) (entry, error) {
+	node := entry{zk.Node{Data: e.bytes(), Mode: zk.Persistent}, e.Next, e.version()}
+	if e.Next < 0 || e.Next > math.MaxInt32 {
+		return node, fmt.Errorf("next_sequence is not a sequence number: %d", e.Next)
+	}
 	if e.Path == nil {
 		return node, errors.New("it has no path")
 	}
@@ -106,12 +127,12 @@ func (in *reader) node(e exportedJSON) (zk.Node, error) {
 	if len(e.ACL) == 0 {
 		return node, errors.New("acl is empty")
 	}
-	for _, entry := range e.ACL {
-		perms, err := command.ParsePerms(entry.Rights)
+	for _, a := range e.ACL {
+		perms, err := command.ParsePerms(a.Rights)
 		if err != nil {
 			return node, fmt.Errorf("acl: %w", err)
 		}
-		node.ACL = append(node.ACL, zk.ACL{Perms: perms, ID: zk.ID{Scheme: entry.Scheme, ID: entry.ID}})
+		node.ACL = append(node.ACL, zk.ACL{Perms: perms, ID: zk.ID{Scheme: a.Scheme, ID: a.ID}})
 	}
 	return node, nil
 }

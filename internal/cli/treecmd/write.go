@@ -117,7 +117,7 @@ turnstile stat shows: nothing that another client has written meanwhile is overw
 		if err != nil {
 			return notWritten(err, a.Path, len(data))
 		}
-		if a.AsJSON {
+		if app.Did = true; a.AsJSON {
 			return app.JSON(newNodeJSON(a.Path, s))
 		}
 		return nil
@@ -177,7 +177,7 @@ command.` +
 		case err != nil:
 			return notWritten(err, a.Path, len(data))
 		}
-		if a.AsJSON {
+		if app.Did = true; a.AsJSON {
 			return app.JSON(newNodeJSON(made.Path, made.Stat))
 		}
 		return app.Line("%s", made.Path)
@@ -230,9 +230,12 @@ fails, what it has deleted stays deleted, and running it again goes on.` +
 				Hint: "another client has set it; nothing was deleted",
 			}
 		case err != nil:
+			if n > 0 && recursive {
+				app.Say("deleted at least %s, and not all", command.Plural(n, "node"))
+			}
 			return notWritten(err, a.Path, 0)
 		}
-		if a.AsJSON {
+		if app.Did = true; a.AsJSON {
 			return app.JSON(map[string]any{"path": a.Path, "deleted": n})
 		}
 		if recursive && version < 0 {

@@ -1,0 +1,80 @@
+package line
+
+// Contenders that do not look for ours.
+
+import (
+	"path"
+	"slices"
+	"sync"
+)
+
+// families are the names that a program's recipe looks for, by the name of its own node. A program may be configured to
+// look for more (kazoo, with extra_lock_patterns), or read names differently (go-zookeeper, whose nodes are named as
+// Curator's).
+var families = map[Marker][]Marker{
+	CuratorLock:  {CuratorLock},
+	CuratorRead:  {CuratorRead, CuratorWrite},
+	CuratorWrite: {CuratorRead, CuratorWrite},
+	KazooLock:    {KazooLock, KazooRead},
+	KazooRead:    {KazooLock, KazooRead},
+	CuratorLatch: {CuratorLatch},
+	SupportOffer: {SupportOffer},
+}
+
+// every is the markers of families.
+var every = []Marker{CuratorLock, KazooLock, CuratorRead, CuratorWrite, KazooRead, CuratorLatch, SupportOffer}
+
+// Family returns the names that the program looks for whose node has the marker m.
+func (m Marker) Family() []Marker { return families[m] }
+
+// IsReader reports whether the marker is that of a reader, whom other readers do not mind.
+func (m Marker) IsReader() bool { return m == CuratorRead || m == KazooRead }
+
+// looksFor reports whether c's program looks for the names of any of mine, as far as c's name tells. Ours look for the
+// names of all locks, except for those that stand for elections with names of their own.
+func looksFor(c Contender, mine []Marker) bool {
+	looks := c.Marker.Family()
+	if Ours(c.Name) && c.Marker != CuratorLatch && c.Marker != SupportOffer {
+		looks = every[:5]
+	}
+	return slices.ContainsFunc(mine, func(m Marker) bool { return slices.Contains(looks, m) })
+}
+
+// Strangers tells of contenders at one path that do not look for ours: they may be first while ours are. Lines of one
+// path share it.
+type Strangers struct {
+	Tell func(name string) // called once for each, by the goroutine that has seen it
+
+	mu   sync.Mutex
+	told map[string]bool // those that were there when the path was last listed
+}
+
+// notice looks for strangers among the children of our nodes' path.
+func (s *Strangers) notice(own []*node, children []string) {
+	if s == nil {
+		return
+	}
+	var mine []Marker
+	for _, n := range own {
+		if c, ok := ParseContender(path.Base(n.path), every); ok {
+			mine = append(mine, c.Marker)
+		}
+	}
+	there := make(map[string]bool)
+	var fresh []string
+	s.mu.Lock()
+	for _, c := range Contenders(children, every) {
+		if looksFor(c, mine) || c.Marker.IsReader() && mine[0].IsReader() {
+			continue
+		}
+		there[c.Name] = true
+		if !s.told[c.Name] {
+			fresh = append(fresh, c.Name)
+		}
+	}
+	s.told = there
+	s.mu.Unlock()
+	for _, name := range fresh {
+		s.Tell(name)
+	}
+}

@@ -57,6 +57,10 @@ func TestWrongUseIsRefusedBeforeAnythingIsDone(t *testing.T) {
 		{args: "ls --connect a:1 --reply-limit 64mb /x", want: `"64mb" is not a size: write bytes, or a whole number`},
 		{args: "ls --connect a:1 --reply-limit 0 /x", want: `"0" is out of range`},
 		{
+			args: "ls --connect a:1 /x", env: "TURNSTILE_REPLY_LIMIT=",
+			want: "environment variable TURNSTILE_REPLY_LIMIT: \"\" is not a size",
+		},
+		{
 			args: "ls --connect a:1 /x", env: "TURNSTILE_REPLY_LIMIT=2GiB",
 			want: "environment variable TURNSTILE_REPLY_LIMIT: \"2GiB\" is out of range",
 		},

@@ -65,8 +65,14 @@ func printableLines(s string) Text {
 	return Text(strings.Join(lines, "\n"))
 }
 
-// OneLine is the text of an error without control characters: what several have said, joined with semicolons.
-func OneLine(err error) string { return cut(Printable(flat(err)), maxMessage) }
+// OneLine is the text of an error without control characters: what several have said, joined with semicolons. A long
+// one is cut, but not its hint.
+func OneLine(err error) string {
+	if e, ok := err.(*Error); ok && e.Err != nil && e.Hint != "" { //nolint:errorlint // not one that another wraps
+		return OneLine(e.Err) + "; " + Printable(e.Hint)
+	}
+	return cut(Printable(flat(err)), maxMessage)
+}
 
 const (
 	maxMessage = 4000 // characters of an error, of which others may have written any number

@@ -49,6 +49,10 @@ func TestArgumentsAreMadePrintableAndFormatsAreNot(t *testing.T) {
 	if long := OneLine(errors.New(strings.Repeat("ä", 1e6))); len(long) > 3*maxMessage {
 		t.Errorf("an error of %d bytes is printed", len(long))
 	}
+	long := &Error{Err: errors.New(strings.Repeat("ä", 1e6)), Hint: "see\x1b --help"}
+	if got := OneLine(long); !strings.HasSuffix(got, `…; see\x1b --help`) {
+		t.Errorf("the hint is cut off: %q", got[len(got)-50:])
+	}
 	if got := Excerpt(strings.Repeat("\u202e", 1e6)); len(got) > 3*maxExcerpt {
 		t.Errorf("an excerpt has %d bytes", len(got))
 	}

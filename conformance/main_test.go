@@ -71,6 +71,22 @@ func profiles() []profile {
 			cases: strictCases,
 		},
 		{
+			name: "named",
+			apache: peer.Options{
+				Keys: map[string]string{
+					"4lw.commands.whitelist": "mntr, srst,ruok",
+					"enforceQuota":           "true",
+					"authProvider.1":         "org.apache.zookeeper.server.auth.EnsembleAuthenticationProvider",
+				},
+				Properties: map[string]string{
+					"zookeeper.forceSync":        "no",
+					"zookeeper.ensembleAuthName": "woo, foo",
+					"readonlymode.enabled":       "true",
+				},
+			},
+			cases: namedCases,
+		},
+		{
 			name: "reaper",
 			apache: peer.Options{Properties: map[string]string{
 				"zookeeper.forceSync":             "no",

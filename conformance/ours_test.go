@@ -27,6 +27,9 @@ func ours(t *testing.T, profile string) []*target {
 	case "strict":
 		cfg.ExtendedTypes, cfg.FourLetterWords, cfg.SuperDigest = false, nil, ""
 		cfg.MaxClientConns, cfg.EnforceQuota, cfg.MaxFrame = 5, true, 4096
+	case "named":
+		cfg.FourLetterWords, cfg.EnforceQuota = []string{"mntr", "srst", "ruok", "isro"}, true
+		cfg.EnsembleAuth, cfg.EnsembleNames = true, []string{"woo", "foo"}
 	case "reaper":
 		cfg.ContainerInterval = 50 * time.Millisecond
 	}

@@ -84,7 +84,7 @@ var adminCommands = []adminCmd{
 	}, nil},
 	{"snapshot", []string{"snap"}, public, nil, nil},
 	{"stat_reset", []string{"srst"}, private, func(s *Server, _ *facts) map[string]any {
-		s.stats.reset()
+		s.resetStats()
 		return nil
 	}, nil},
 	{"stats", []string{"stat"}, private, nil, func(s *Server, j *jsonSurvey) bool {

@@ -33,9 +33,19 @@ func (o *owner) auth(it *item) {
 			o.failAuth(it)
 			return
 		}
-		if names := o.cfg.EnsembleNames; len(req.Auth) > 0 && len(names) > 0 &&
-			!slices.Contains(names, string(req.Auth)) {
-			o.failAuth(it)
+		names := o.cfg.EnsembleNames
+		switch {
+		case len(req.Auth) == 0 || len(names) == 0:
+			o.stats.ensemble.skip.Add(1)
+		case slices.Contains(names, string(req.Auth)):
+			o.stats.ensemble.success.Add(1)
+		default:
+			// Without a reply the client tries its next server. Clients take AuthFailed for final.
+			o.stats.ensemble.fail.Add(1)
+			o.cfg.Logger.Info("server: closed a client of another ensemble", "client", it.conn.remote)
+			it.conn.drop(it)
+			o.end(it.conn)
+			it.conn.kill()
 			return
 		}
 	default:

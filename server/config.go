@@ -55,7 +55,7 @@ type Config struct {
 	ContainerRate     int           // how many of them to delete per minute at most, 10000
 	ContainerUnused   time.Duration // age at which to delete containers that never had a child; never if 0
 
-	FourLetterWords []string      // the four-letter words to answer, "*" for all; "srvr" if nil
+	FourLetterWords []string      // the four-letter words to answer besides srvr, "*" for all
 	AdminListen     string        // address of the HTTP commands; off if empty; their connections count as others do
 	AdminPath       string        // URL path of the HTTP commands, "/commands"
 	IdleExit        time.Duration // stop after this time without a session; never if 0
@@ -80,9 +80,6 @@ func (c Config) withDefaults() (Config, error) {
 	c.MaxFrame = cmp.Or(c.MaxFrame, wire.DefaultMaxFrame)
 	c.Limits = c.Limits.withDefaults(c.MaxFrame)
 	c.MaxClientConns = cmp.Or(c.MaxClientConns, half(c.Limits.Conns))
-	if c.FourLetterWords == nil {
-		c.FourLetterWords = []string{"srvr"}
-	}
 	c.AdminPath = cmp.Or(c.AdminPath, "/commands")
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

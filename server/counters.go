@@ -86,11 +86,12 @@ type stats struct {
 	sent       atomic.Int64
 	authFailed atomic.Int64
 	tlsFailed  atomic.Int64
-	hits       [limitCount]atomic.Int64 // how often clients have hit each limit
+	ensemble   struct{ success, fail, skip atomic.Int64 } // clients that name their ensemble
+	hits       [limitCount]atomic.Int64                   // how often clients have hit each limit
 
 	mu      sync.Mutex // guards the fields below
 	latency latency
-	size    struct{ last, min, max int } // of responses in bytes
+	size    struct{ last, min, max int } // of responses in bytes; -1 if there was none
 }
 
 func (s *stats) add(d time.Duration, n int) {
@@ -99,16 +100,25 @@ func (s *stats) add(d time.Duration, n int) {
 	s.latency.add(d)
 	s.size.last = n
 	s.size.max = max(s.size.max, n)
-	if s.size.min == 0 || n < s.size.min {
+	if s.size.min < 0 || n < s.size.min {
 		s.size.min = n
 	}
 }
 
-// reset resets the figures, for srst.
+// resetStats resets the figures of the server, for srst.
+func (s *Server) resetStats() {
+	s.stats.reset()
+	_ = s.do(func(o *owner) { o.tree.ResetQuotaRefusals() }) // fails only when the server has stopped
+}
+
 func (s *stats) reset() {
 	s.received.Store(0)
 	s.sent.Store(0)
+	s.ensemble.success.Store(0)
+	s.ensemble.fail.Store(0)
+	s.ensemble.skip.Store(0)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.latency = latency{}
+	s.size.last, s.size.min, s.size.max = -1, -1, -1
 }

@@ -39,6 +39,7 @@ type facts struct {
 	received    int64
 	sent        int64
 	authFailed  int64
+	refusals    map[string]int64 // by quotas, for each child of the root
 	outstanding int
 	plain       int // connections without TLS
 	secure      int // and with it
@@ -78,6 +79,7 @@ func (s *Server) facts() (*facts, bool) {
 		f.zxid = o.shown(false)
 		f.nodes, f.dataSize = o.tree.NodeCount()+1, o.tree.DataSize()
 		f.sessions, f.ephemerals, f.watches = o.tree.SessionCount(), o.tree.EphemeralCount(), o.tree.WatchCount()
+		f.refusals = o.tree.QuotaRefusals()
 		f.watchConns, f.watchPaths, f.watchTotal = o.tree.WatchSummary()
 	})
 	return f, err == nil

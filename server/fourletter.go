@@ -41,7 +41,7 @@ var fourLetterWords = map[string]fourLetterWord{
 	"stmk": {answer: wordTraceMask, private: true},
 	"hash": {answer: says("")}, // there are no digests
 	"srst": {private: true, answer: func(w *survey, s *Server) bool {
-		s.stats.reset()
+		s.resetStats()
 		return emit(w, "Server stats reset.\n")
 	}},
 	"crst": {private: true, answer: func(w *survey, s *Server) bool {
@@ -144,8 +144,10 @@ func onUnixSocket(nc net.Conn) bool {
 	return ok
 }
 
+// allowsWord reports whether a word is to be answered. As in ZooKeeper, srvr always is: zkServer.sh status and monitors
+// rely on it.
 func (s *Server) allowsWord(word string) bool {
-	return slices.Contains(s.cfg.FourLetterWords, "*") || slices.Contains(s.cfg.FourLetterWords, word)
+	return word == "srvr" || slices.Contains(s.cfg.FourLetterWords, "*") || slices.Contains(s.cfg.FourLetterWords, word)
 }
 
 func wordSrvr(w *survey, s *Server) bool {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,6 +104,34 @@ func TestAnswerToADisallowedWordSaysSo(t *testing.T) {
 	}
 	if got := ask(t, s, "abcd"); got != "" {
 		t.Errorf("unknown word: got %q, want nothing", got)
+	}
+}
+
+// zkServer.sh status and monitors ask for srvr, whatever the list says.
+func TestSrvrIsAnsweredWhateverIsAllowed(t *testing.T) {
+	t.Parallel()
+	for _, words := range [][]string{nil, {}, {"stat"}, {"*"}} {
+		s := serve(t, Config{FourLetterWords: words}, disk{})
+		if got := ask(t, s, "srvr"); !strings.HasPrefix(got, "Zookeeper version: ") {
+			t.Errorf("allowed are %q: got %q", words, got)
+		}
+	}
+}
+
+// The lines have the names of nodes, which nobody may see without a login if one is required.
+func TestRefusalsByQuotasNameNodesOnlyWhereNoLoginIsRequired(t *testing.T) {
+	t.Parallel()
+	for _, login := range []bool{false, true} {
+		s := serve(t, Config{RequireSASL: login}, disk{})
+		f, ok := s.facts()
+		if !ok {
+			t.Fatal("the server has stopped")
+		}
+		f.refusals = map[string]int64{"ns": 3}
+		got := slices.Contains(f.gauges(s), gauge{"ns_quota_exceeded_error_per_namespace", int64(3)})
+		if got == login {
+			t.Errorf("login required %t: got the line %t", login, got)
+		}
 	}
 }
 

@@ -4,9 +4,11 @@ package server
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/user"
 	"runtime"
+	"slices"
 	"strconv"
 )
 
@@ -46,8 +48,17 @@ func (f *facts) gauges(s *Server) []gauge {
 		{"min_client_response_size", f.size.min},
 		{"non_mtls_local_conn_count", f.plain},
 		{"secure_connections", f.secure},
+		{"ensemble_auth_success", s.stats.ensemble.success.Load()},
+		{"ensemble_auth_fail", s.stats.ensemble.fail.Load()},
+		{"ensemble_auth_skip", s.stats.ensemble.skip.Load()},
 		{"goroutines", runtime.NumGoroutine()},
 		{"disk_size", s.diskSize()},
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.refusals)) {
+		if s.cfg.RequireSASL {
+			break // without a login nobody may see the names of nodes
+		}
+		out = append(out, gauge{name + "_quota_exceeded_error_per_namespace", f.refusals[name]})
 	}
 	for l := range limitCount {
 		out = append(out, gauge{"limit_" + limitNames[l], s.cfg.limit(l)},

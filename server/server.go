@@ -138,6 +138,7 @@ func start(ctx context.Context, cfg Config, d disk) (*Server, error) {
 		surveysOf: make(map[string]int), surveying: make(chan struct{}, 1),
 	}
 	s.traceMask.Store(defaultTraceMask)
+	s.stats.reset()
 	if err := s.load(); err != nil {
 		closeAll(cfg.Listeners)
 		return nil, err

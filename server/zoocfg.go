@@ -77,6 +77,9 @@ func (z *zooCfg) config() Config {
 		c.MaxFrame = n
 	}
 	c.FourLetterWords = z.list("4lw.commands.whitelist")
+	if z.boolean("readonlymode.enabled") { // without an ensemble to lose contact with it is only that
+		c.FourLetterWords = append(c.FourLetterWords, "isro")
+	}
 	c.ExtendedTypes = z.boolean("extendedTypesEnabled")
 	c.EnforceQuota = z.boolean("enforceQuota")
 	c.SkipACL = z.word("skipACL", "no", "yes") == "yes"

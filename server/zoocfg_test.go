@@ -46,6 +46,10 @@ func TestZooCfgIsReadAsByZooKeeper(t *testing.T) {
 				MaxFrame: 2 << 20, FourLetterWords: []string{"ruok", "stat", "mntr"},
 			},
 		},
+		"the word isro, which readonlymode.enabled allows": {
+			"4lw.commands.whitelist=stat\nreadonlymode.enabled=true\n",
+			server.Config{TickTime: 3 * time.Second, MaxClientConns: 60, FourLetterWords: []string{"stat", "isro"}},
+		},
 		"one member, as the official image writes it": {
 			"dataDir=/data\nstandaloneEnabled=true\nserver.1=localhost:2888:3888;2182\n",
 			server.Config{

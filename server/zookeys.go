@@ -204,7 +204,7 @@ var zooKeys = []zooKey{
 	{"quorum.*", noEffect, "", "only members of an ensemble use it"},
 	{"multiAddress.*", noEffect, "", "only members of an ensemble use it"},
 	{"oraclePath", noEffect, "", "only members of an ensemble use it"},
-	{"readonlymode.enabled", noEffect, "", "a standalone server has no ensemble to lose contact with"},
+	{"readonlymode.enabled", obeyed, "", "the word isro is answered; a standalone server has no ensemble to lose"},
 	{"skipReconfig*", noEffect, "", "only members of an ensemble use it"},
 }
 

@@ -246,11 +246,12 @@ func (n *conn) frame() ([]byte, error) {
 		return nil, err
 	}
 	size, limit := int(int32(binary.BigEndian.Uint32(head))), n.sess.client.cfg.MaxFrame
-	if size < 0 || size > limit {
-		err := fmt.Errorf("%w: frame of %d bytes, limit %d (Config.MaxFrame)", ErrProtocol, size, limit)
-		if size > limit {
-			n.tooLarge(size, err)
-		}
+	if size < 0 {
+		return nil, fmt.Errorf("%w: frame of %d bytes", ErrProtocol, size)
+	}
+	if size > limit {
+		err := fmt.Errorf("%w: %d bytes, limit %d", errFrame, size, limit)
+		n.tooLarge(size, err)
 		return nil, err
 	}
 	if _, err := n.br.Discard(4); err != nil {
@@ -285,7 +286,9 @@ func (n *conn) tooLarge(size int, err error) {
 	if c, _ := n.due(h); c != nil {
 		n.fail(err) // first, so that the caller's next request waits for another connection
 		c.err = fmt.Errorf("%w: %d bytes, limit %d", ErrReplyTooLarge, size, n.sess.client.cfg.MaxFrame)
-		c.outcome = Unknown
+		if c.outcome = Unknown; !c.op.Writes() {
+			c.outcome = Refused // whatever the reply is, nothing was changed
+		}
 		n.sess.deliver(c)
 	}
 }

@@ -132,7 +132,8 @@ func (s *Session) canRepeat(ctx context.Context, err error) bool {
 // brokenOff reports whether a request failed because its connection broke, but most likely not because of the request
 // or its reply.
 func brokenOff(err error) bool {
-	return errors.Is(err, ErrConnectionLost) && !errors.Is(err, ErrProtocol) && !errors.Is(err, errTooLarge)
+	return errors.Is(err, ErrConnectionLost) && !errors.Is(err, ErrProtocol) && !errors.Is(err, errFrame) &&
+		!errors.Is(err, errTooLarge)
 }
 
 // seen returns a transaction that the ensemble has done already.

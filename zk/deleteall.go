@@ -174,6 +174,7 @@ func (d *deletion) list(ctx context.Context) error {
 	}
 	b.Send()
 	room := max(minChildren, (maxPending-len(d.pending))/len(nodes))
+	var failed error
 	for i, n := range slices.Backward(nodes) {
 
 		reply, err := replies[i].Get(ctx)
@@ -184,7 +185,10 @@ func (d *deletion) list(ctx context.Context) error {
 			d.pending = append(d.pending, n)
 			continue
 		case err != nil:
-			return err
+			if failed == nil || errors.Is(err, ErrReplyTooLarge) { // which broke the connection of those behind it
+				failed = err
+			}
+			continue
 		}
 		n.full, n.listed = false, true
 		d.pending = append(d.pending, n)
@@ -193,5 +197,5 @@ func (d *deletion) list(ctx context.Context) error {
 			d.pending = append(d.pending, &doomed{parent: n, name: name, depth: n.depth + 1})
 		}
 	}
-	return nil
+	return failed
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -93,6 +94,40 @@ func TestDeleteAllDeletesAVeryWideAndAVeryDeepTree(t *testing.T) {
 	must(t, err)
 	if n, err := c.DeleteAll(ctx, "/deep"); n != deep+1 || err != nil {
 		t.Errorf("deep: %d, %v; want %d", n, err, deep+1)
+	}
+}
+
+// Of several lists that are asked for at once, the error names the one that is too large, wherever it is.
+func TestDeleteAllNamesTheListThatIsTooLarge(t *testing.T) {
+	t.Parallel()
+	for _, large := range []string{"/tree/a", "/tree/b", "/tree/c"} {
+		t.Run(large, func(t *testing.T) {
+			t.Parallel()
+			srv := zktest.Run(t)
+			s := srv.Session(t, time.Minute)
+			_, err := s.Create(t.Context(), "/tree", nil, zk.Persistent)
+			must(t, err)
+			for _, dir := range []string{"/tree/a", "/tree/b", "/tree/c"} {
+				_, err := s.Create(t.Context(), dir, nil, zk.Persistent)
+				must(t, err)
+				n := 5
+				if dir == large {
+					n = 200
+				}
+				for i := range n {
+					_, err := s.Create(t.Context(), fmt.Sprintf("%s/child-%d", dir, i), nil, zk.Persistent)
+					must(t, err)
+				}
+			}
+			c, err := zk.Open(t.Context(), zk.Config{Servers: srv.Addr(), MaxFrame: 1024})
+			must(t, err)
+			defer c.Close()
+			_, err = c.DeleteAll(t.Context(), "/tree")
+			wantFailure(t, err, zk.ErrReplyTooLarge, zk.Refused)
+			if e, ok := errors.AsType[*zk.Error](err); !ok || e.Path != large {
+				t.Errorf("got %v, want the path %s", err, large)
+			}
+		})
 	}
 }
 

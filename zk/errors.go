@@ -38,9 +38,13 @@ var (
 	ErrWatchDone = errors.New("zk: watch is done")
 	// ErrProtocol: a server violated the protocol, and the connection was closed.
 	ErrProtocol = errors.New("zk: protocol violation by the server")
-	// ErrReplyTooLarge: the reply was larger than Config.MaxFrame, and its connection was closed. The error wraps
-	// ErrProtocol but not ErrConnectionLost, because the same request would get the same reply again.
-	ErrReplyTooLarge = fmt.Errorf("%w: reply larger than Config.MaxFrame", ErrProtocol)
+	// ErrReplyTooLarge: the reply was larger than Config.MaxFrame, and its connection was closed. It is not an
+	// ErrConnectionLost, because the same request would get the same reply again.
+	ErrReplyTooLarge = errors.New("zk: reply larger than Config.MaxFrame")
+
+	// errFrame ends a connection on which a reply came that is too large. Requests behind that one are not asked again
+	// by themselves: the large one may be, too, and would break each connection.
+	errFrame = errors.New("zk: frame larger than Config.MaxFrame")
 )
 
 // Error is the error of every request that failed.
@@ -70,7 +74,7 @@ type Outcome int
 const (
 	Unknown Outcome = iota // sent, without a reply: it may have been executed, or may still be
 	NotSent                // never left this process
-	Refused                // the server returned an error and changed nothing
+	Refused                // the server returned an error and changed nothing, or it was a read with ErrReplyTooLarge
 )
 
 // String returns the outcome's name.

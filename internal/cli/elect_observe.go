@@ -60,7 +60,7 @@ func (e *elector) print(l elect.Leader) error {
 	if l.Value != nil {
 		value := string(l.Value)
 		j.Value = &value
-		text += ", value " + command.Plain(value)
+		text += ", value " + command.Excerpt(command.Plain(value))
 	}
 	return e.app.Report(e.json, electionJSON{Path: e.run.Path, Leader: j}, "%s\n", text)
 }

@@ -321,10 +321,9 @@ func recorded(record lock.Record) []lock.Revoked {
 }
 
 // recordText is a record for people.
-func recordText(record lock.Record) string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "%s  by %s: %s\n", record.Request.At.Local().Format(time.DateTime),
-		owner(lock.Contender{Known: true, Owner: record.Request.By}), command.Printable(record.Request.Reason))
+func recordText(record lock.Record) command.Text {
+	text := command.Sprintf("%s  by %s: %s\n", record.Request.At.Local().Format(time.DateTime),
+		owner(lock.Contender{Known: true, Owner: record.Request.By}), command.Excerpt(record.Request.Reason))
 	for _, h := range recorded(record) {
 		who := owner(h.Holder)
 		if !h.Holder.Known && len(h.Holder.Data) == 0 {
@@ -334,7 +333,7 @@ func recordText(record lock.Record) string {
 		if !record.Over && h.Ending == lock.EndingKept {
 			what = "was asked; the result is not recorded yet"
 		}
-		fmt.Fprintf(&text, "    %s: %s\n", who, what)
+		text += command.Sprintf("    %s: %s\n", who, what)
 	}
-	return text.String()
+	return text
 }

@@ -182,10 +182,11 @@ func exit(app *command.App, cmd *cobra.Command, err error) *command.Error {
 	}
 	var exit *command.Error
 	if !errors.As(err, &exit) { // cobra's own: no such command, wrong number of arguments
+		err = errors.New(strings.Join(strings.Fields(err.Error()), " ")) // "Did you mean" comes on lines of its own
 		exit = &command.Error{Code: command.ExitUsage, Err: err, Hint: cmd.CommandPath() + " --help lists the commands"}
 	}
 	if exit.Err != nil {
-		fmt.Fprintln(app.Stderr, "turnstile:", undoubled(exit.Error()))
+		app.Complain("%s", undoubled(command.OneLine(exit)))
 	}
 	return exit
 }

@@ -27,7 +27,7 @@ type allowances struct {
 func (a *allowances) flags(flags *pflag.FlagSet) {
 	flags.BoolVar(&a.requireSASL, "require-sasl", false, "serve only clients logged in as one of --sasl-users")
 	flags.StringVar(&a.words, "words", "",
-		"four-letter `words` to answer, separated by commas, or * for all (default: srvr)")
+		"four-letter `words` to answer besides srvr, separated by commas, or * for all")
 	flags.StringVar(&a.admin, "admin", "", "`address` of ZooKeeper's HTTP commands, as 127.0.0.1:8080 (default: off)")
 	command.MayBeEmpty(flags, "words", "admin") // none of them, whatever --config says
 	flags.IntVar(&a.conns, "max-connections", 0,

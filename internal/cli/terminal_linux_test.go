@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
 )
 
 // screen is the other end of a terminal, at which a user sits.
@@ -298,5 +299,52 @@ func TestPutOfLinesTellsATerminalOfItsProgress(t *testing.T) {
 	quiet.see("1 item put\r\n")
 	if text := quiet.seen.String(); strings.Contains(text, "reading lines") || strings.Contains(text, "\x1b") {
 		t.Errorf("told although it was to be quiet: %q", text)
+	}
+}
+
+// What other clients have stored must not control the terminal at which it is read; into a pipe it goes as it is.
+func TestDataOfOthersIsEscapedAtATerminal(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	sess := srv.Session(t, 30*time.Second)
+	const data, shown = "a\x1b[2J\tb\r\n\u202e\xff\x00ü", "a\\x1b[2J\tb\\r\n\\u202e\\xff\\x00ü\n"
+	for _, node := range []string{"/data", "/dir", "/dir/\u202ex", "/services", "/services/\u202ex"} {
+		if _, err := sess.Create(t.Context(), node, []byte(data), zk.Persistent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put := turnstile("queue", "put", "--connect", srv.Addr(), "/q", "-")
+	put.Stdin = strings.NewReader(data)
+	id, err := put.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ args, terminal, pipe string }{
+		{"get /data", shown, data},
+		{"ls /dir", "\\u202ex\n", "\u202ex\n"},
+		{"discover ls", "\\u202ex\n", "\u202ex\n"},
+		{"create /dir/\u202ey", "/dir/\\u202ey\n", ""},
+		{"create /dir/\u202ez", "", "/dir/\u202ez\n"},
+		{"queue show /q " + string(bytes.TrimSpace(id)), "\n\n" + shown, "\n\n" + data + "\n"},
+		{"queue take --no-wait -q /q", shown, data + "\n"},
+		{"queue take --no-wait -q -0 /q", "", data + "\x00"},
+	} {
+		args := strings.Fields(test.args)
+		command := func() *exec.Cmd {
+			cmd := turnstile(args...)
+			cmd.Env = append(os.Environ(), "TURNSTILE_CONNECT="+srv.Addr())
+			return cmd
+		}
+		if test.terminal != "" {
+			got := strings.ReplaceAll(sitDown(t, command()).end(), "\r\n", "\n") // the terminal's own \r
+			if !strings.HasSuffix(got, test.terminal) {
+				t.Errorf("%s at a terminal: got %q, want %q", test.args, got, test.terminal)
+			}
+		}
+		if test.pipe != "" {
+			if got, err := command().Output(); err != nil || !strings.HasSuffix(string(got), test.pipe) {
+				t.Errorf("%s in a pipe: got %q %v, want %q", test.args, got, err, test.pipe)
+			}
+		}
 	}
 }

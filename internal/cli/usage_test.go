@@ -54,6 +54,16 @@ func TestWrongUseIsRefusedBeforeAnythingIsDone(t *testing.T) {
 		{args: "lock -w -1 /x -- echo", want: "negative"},
 		{args: "lock -w NaN /x -- echo", want: "out of range"},
 		{args: "lock -w 1e300 /x -- echo", want: "out of range"},
+		{args: "ls --connect a:1 --reply-limit 64mb /x", want: `"64mb" is not a size: write bytes, or a whole number`},
+		{args: "ls --connect a:1 --reply-limit 0 /x", want: `"0" is out of range`},
+		{
+			args: "ls --connect a:1 /x", env: "TURNSTILE_REPLY_LIMIT=",
+			want: "environment variable TURNSTILE_REPLY_LIMIT: \"\" is not a size",
+		},
+		{
+			args: "ls --connect a:1 /x", env: "TURNSTILE_REPLY_LIMIT=2GiB",
+			want: "environment variable TURNSTILE_REPLY_LIMIT: \"2GiB\" is out of range",
+		},
 		{args: "lock -E 256 /x -- echo", want: "from 0 to 255"},
 		{args: "lock -E -1 /x -- echo", want: "from 0 to 255"},
 		{args: "lock --on-lost panic /x -- echo", want: `"panic" must be one of term, kill, ignore`},

@@ -132,7 +132,7 @@ func (f pathState) instead(path string) string {
 		for _, name := range f.children {
 			beside := strings.HasSuffix(name, "__revoked__") || strings.HasSuffix(name, "__delay__") // a lock's path
 			if !beside {
-				below = append(below, path+"/"+command.Printable(name))
+				below = append(below, path+"/"+name)
 			}
 		}
 		slices.Sort(below)
@@ -154,6 +154,9 @@ func (f pathState) instead(path string) string {
 func refuseOthers(ctx context.Context, client *zk.Client, sess *zk.Session, paths []string, fits ...use) error {
 	for _, path := range paths {
 		line, err := lock.Inspect(ctx, client, path)
+		if errors.Is(err, zk.ErrReplyTooLarge) {
+			return err // before a node is made that would stay: acquiring needs that list, too
+		}
 		if err != nil {
 			return nil //nolint:nilerr // it may still be possible to acquire; if not, that says why
 		}

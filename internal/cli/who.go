@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -141,7 +140,7 @@ func showWho(ctx context.Context, app *command.App, n *command.Connection, paths
 		}
 		if other != "" {
 			wrong = &command.Error{Code: command.ExitNotAcquired}
-			fmt.Fprintln(app.Stderr, "turnstile:", other)
+			app.Complain("%s", other)
 		}
 		if err != nil {
 			return err
@@ -149,7 +148,7 @@ func showWho(ctx context.Context, app *command.App, n *command.Connection, paths
 	}
 	for _, err := range closed {
 		wrong = &command.Error{Code: command.ExitNoAccess}
-		fmt.Fprintln(app.Stderr, "turnstile:", err)
+		app.Complain("%v", err)
 	}
 	return wrong
 }
@@ -291,7 +290,7 @@ func printLine(app *command.App, l lineAt, titled bool, server string) error {
 		}
 		return app.Printf("nobody holds %s or waits for it (asked %s%s)\n", l.path, server, absent)
 	}
-	w := tabwriter.NewWriter(app.Stdout, 0, 0, 2, ' ', 0)
+	w := app.Table()
 	for group := range l.groups() {
 		title := ""
 		if titled {
@@ -299,9 +298,9 @@ func printLine(app *command.App, l lineAt, titled bool, server string) error {
 		}
 		if group > 0 {
 			title = "and besides"
-			fmt.Fprintln(w)
+			_ = command.Fprintf(w, "\n") // Flush says whether it could be written
 		}
-		fmt.Fprintf(w, "%s\tOWNER\tSINCE\tSESSION\tTOKEN\n", title)
+		_ = command.Fprintf(w, "%s\tOWNER\tSINCE\tSESSION\tTOKEN\n", title)
 		printGroup(w, slices.DeleteFunc(slices.Clone(l.list), func(s contender) bool { return s.Group != group }))
 	}
 	return command.OutputError(w.Flush())
@@ -323,9 +322,9 @@ func printGroup(w io.Writer, line []contender) {
 			who += ", asked to give it up"
 		}
 		if len(c.waitsAt) > 0 {
-			who += ", waits at " + strings.Join(c.waitsAt, " ")
+			who += ", waits at " + command.Excerpt(strings.Join(c.waitsAt, " "))
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n",
+		_ = command.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n",
 			role(c, waiting), who, command.Since(c.Since), command.SessionID(c.Session), token)
 	}
 }
@@ -365,12 +364,12 @@ func owner(c lock.Contender) string {
 	}
 	var more []string
 	if c.Owner.Label != "" {
-		more = append(more, command.Printable(c.Owner.Label))
+		more = append(more, command.Excerpt(c.Owner.Label))
 	}
 	if len(c.Owner.Set) > 0 {
-		more = append(more, "set of "+command.Printable(strings.Join(c.Owner.Set, " ")))
+		more = append(more, "set of "+command.Excerpt(strings.Join(c.Owner.Set, " ")))
 	}
-	text := fmt.Sprintf("%s pid %d", command.Plain(c.Owner.Host), c.Owner.PID)
+	text := fmt.Sprintf("%s pid %d", command.Excerpt(command.Plain(c.Owner.Host)), c.Owner.PID)
 	if len(more) > 0 {
 		text += " (" + strings.Join(more, "; ") + ")"
 	}

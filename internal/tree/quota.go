@@ -4,6 +4,7 @@ package tree
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,10 +38,11 @@ type quotas struct {
 	toCount   []*quota         // their usage is not counted yet, or not to the end
 	counts    uint32           // how many were begun
 	atOnce    int              // nodes that may be counted before the next Tend
+	refusals  map[string]int64 // writes that a quota has refused, for each child of the root
 }
 
 func newQuotas() quotas {
-	return quotas{bySubject: map[string]*quota{}, governs: map[*node]*quota{}}
+	return quotas{bySubject: map[string]*quota{}, governs: map[*node]*quota{}, refusals: map[string]int64{}}
 }
 
 // quota is a path with limits. Its usage is what the server has counted, whatever clients write into the stats node,
@@ -303,15 +305,40 @@ func (t *Tree) overQuota(path string, n *node, bytes, count int64) bool {
 	}
 	if n.path != path {
 		if q := t.bySubject[path]; q != nil && q.over(bytes, count) {
+			t.noteRefusal(path)
 			return true
 		}
 	}
 	for ; n != nil; n = n.parent {
 		if q := t.governs[n]; q != nil && q.over(bytes, count) {
+			t.noteRefusal(path)
 			return true
 		}
 	}
 	return false
+}
+
+// maxRefusals is for how many children of the root refusals are counted. A client could make any number of quotas, one
+// after the other.
+const maxRefusals = 1000
+
+// noteRefusal counts that a quota has refused a write at path.
+func (t *Tree) noteRefusal(path string) {
+	name, _, _ := strings.Cut(path[1:], "/")
+	if _, known := t.refusals[name]; known || len(t.refusals) < maxRefusals && len(name) <= maxUsage {
+		t.refusals[strings.Clone(name)]++
+	}
+}
+
+// QuotaRefusals returns how many writes quotas have refused since the last reset, for each child of the root at or
+// below which they were, up to 1,000 of them. Those of before the reset stay, with 0.
+func (t *Tree) QuotaRefusals() map[string]int64 { return maps.Clone(t.refusals) }
+
+// ResetQuotaRefusals sets the numbers of QuotaRefusals to 0.
+func (t *Tree) ResetQuotaRefusals() {
+	for name := range t.refusals {
+		t.refusals[name] = 0
+	}
 }
 
 func (q *quota) over(bytes, count int64) bool {

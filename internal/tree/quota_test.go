@@ -2,6 +2,7 @@ package tree_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -151,6 +152,40 @@ func TestHardLimitsRefuseOnlyWhenEnforced(t *testing.T) {
 		s.wantOK(c.set("/zookeeper/quota/q/zookeeper_limits", "count=-1,bytes=-1", -1), "setData of the limits")
 		s.wantOK(c.create("/q/g", "12345678901", 0), "create without hard limits")
 		s.wantSound()
+	}
+}
+
+// Each refusal counts for the child of the root that it is below. A client cannot make the counts use up memory.
+func TestRefusalsByQuotasAreCounted(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, tree.Config{EnforceQuota: true})
+	c := s.connect(1)
+	want := func(want map[string]int64) {
+		t.Helper()
+		if got := s.tree.QuotaRefusals(); !maps.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	}
+	c.mk("/a", 0)
+	c.mk("/a/b", 0)
+	c.setQuota("/a", "count=-1,bytes=-1;byteHardLimit=3")
+	want(map[string]int64{})
+	c.set("/a", "1234", -1)
+	c.set("/a/b", "1234", -1)
+	c.create("/a/b/c", "1234", 0)
+	c.create("/b", "1234", 0)
+	c.set("/a/none", "1234", -1)
+	want(map[string]int64{"a": 3})
+	s.tree.ResetQuotaRefusals()
+	want(map[string]int64{"a": 0})
+	for i := range 1100 {
+		path := fmt.Sprintf("/n%d", i)
+		c.setQuota(path, "count=-1,bytes=-1;byteHardLimit=3")
+		c.create(path, "1234", 0)
+	}
+	c.set("/a", "1234", -1)
+	if got := s.tree.QuotaRefusals(); len(got) != 1000 || got["a"] != 1 {
+		t.Errorf("got %d names and %d refusals at /a, want 1000 and 1", len(got), got["a"])
 	}
 }
 

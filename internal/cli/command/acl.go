@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -135,11 +133,6 @@ func FormatACL(list []zk.ACL) string {
 		}
 	}
 	return strings.Join(entries, ",")
-}
-
-// plainText reports whether a terminal can print text as it is.
-func plainText(text string) bool {
-	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsGraphic(r) })
 }
 
 // allRights are those that have a letter.

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"os"
 	"syscall"
+	"text/tabwriter"
 	"time"
 )
 
@@ -29,11 +30,16 @@ type App struct {
 	Verbose bool // say what happens
 }
 
-// Say writes a line to standard error, unless --quiet is set.
+// Say writes a line for people to standard error, unless --quiet is set.
 func (a *App) Say(format string, args ...any) {
 	if !a.Quiet {
-		fmt.Fprintf(a.Stderr, "turnstile: "+format+"\n", args...)
+		a.Complain(format, args...)
 	}
+}
+
+// Complain writes a line for people to standard error.
+func (a *App) Complain(format string, args ...any) {
+	_ = Fprintf(a.Stderr, "turnstile: "+format+"\n", args...) // there is no other place to say so
 }
 
 // Detail writes a line to standard error if --verbose is set.
@@ -62,18 +68,41 @@ func (a *App) sayWaiting(path string, why func() string) (stop func() bool) {
 // sayWaitingAfter is how long a wait lasts before it is worth a message.
 const sayWaitingAfter = 200 * time.Millisecond
 
-// Printf writes to standard output.
+// Printf writes to standard output for people: see Sprintf.
 func (a *App) Printf(format string, args ...any) error {
-	_, err := fmt.Fprintf(a.Stdout, format, args...)
+	_, err := io.WriteString(a.Stdout, string(Sprintf(format, args...)))
 	return a.OutputError(err)
+}
+
+// Table returns columns for people on standard output. The caller fills it with Fprintf.
+func (a *App) Table() *tabwriter.Writer { return tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0) }
+
+// Line writes a line that other programs may read: as it is, but for people if standard output is a terminal. Format
+// has no arguments but text.
+func (a *App) Line(format string, args ...any) error {
+	if IsTerminal(a.Stdout) {
+		return a.Printf(format+"\n", args...)
+	}
+	_, err := fmt.Fprintf(a.Stdout, format+"\n", args...)
+	return a.OutputError(err)
+}
+
+// Bytes returns data to be written to standard output: as it is, but with all that is not Printable escaped, except
+// line ends and tabs, if that is a terminal.
+func (a *App) Bytes(data []byte) []byte {
+	if !IsTerminal(a.Stdout) {
+		return data
+	}
+	return []byte(printableLines(string(data)))
 }
 
 // OutputError is the error of output that cannot be written. If its reader has gone, as with "| head -1", there is
 // nothing to say. Otherwise it says whether the command has done its work: who repeats it would do it twice.
 func (a *App) OutputError(err error) error {
+	_, already := errors.AsType[*Error](err)
 	switch {
-	case err == nil:
-		return nil
+	case err == nil, already:
+		return err
 	case errors.Is(err, syscall.EPIPE):
 		return &Error{Code: ExitSignal + int(syscall.SIGPIPE)}
 	case a.Did:
@@ -91,7 +120,8 @@ func (a *App) JSON(v any) error {
 	if err != nil {
 		return Failed(err)
 	}
-	return a.Printf("%s\n", b)
+	_, err = a.Stdout.Write(append(b, '\n'))
+	return a.OutputError(err)
 }
 
 // Report prints v as JSON, or else a text for people.
@@ -100,6 +130,14 @@ func (a *App) Report(asJSON bool, v any, format string, args ...any) error {
 		return a.JSON(v)
 	}
 	return a.Printf(format, args...)
+}
+
+// ReportLine prints v as JSON, or else a line that other programs may read.
+func (a *App) ReportLine(asJSON bool, v any, format string, args ...any) error {
+	if asJSON {
+		return a.JSON(v)
+	}
+	return a.Line(format, args...)
 }
 
 // NewLogger returns a logger that writes text for people, with sessions as SessionID writes them.

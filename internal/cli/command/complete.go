@@ -67,7 +67,7 @@ func (app *App) completePath(cmd *cobra.Command, args []string, typed string) ([
 	slices.Sort(names)
 	var paths []string
 	for _, name := range names {
-		if path := dir + name; strings.HasPrefix(path, typed) {
+		if path := dir + name; strings.HasPrefix(path, typed) && plainText(path) {
 			paths = append(paths, path)
 		}
 	}

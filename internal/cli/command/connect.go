@@ -30,6 +30,7 @@ type Connection struct {
 
 	sessionTimeout   Duration
 	connectTimeout   Duration
+	replyLimit       Size
 	tls              TLS
 	auth             []string
 	saslUser         string
@@ -49,6 +50,8 @@ func (c *Connection) Flags(flags *pflag.FlagSet) {
 	flags.Var(&c.sessionTimeout, "session-timeout",
 		"how long a client may be silent before the server releases its locks")
 	flags.Var(&c.connectTimeout, "connect-timeout", "how long to wait for a server that answers")
+	c.replyLimit = defaultSize
+	flags.Var(&c.replyLimit, "reply-limit", "largest reply to accept, such as a list of many nodes")
 	c.tls.clientFlags(flags)
 	flags.StringArrayVar(&c.auth, "auth", nil,
 		"credentials as `scheme:credentials`, such as digest:user:password (repeatable)")
@@ -82,7 +85,7 @@ func (c *Connection) Where() string {
 
 // config checks the flags.
 func (c *Connection) config(log *slog.Logger) (zk.Config, error) {
-	cfg := zk.Config{Servers: c.Servers, Timeout: time.Duration(c.sessionTimeout)}
+	cfg := zk.Config{Servers: c.Servers, Timeout: time.Duration(c.sessionTimeout), MaxFrame: int(c.replyLimit)}
 	if err := c.checkOwn(); err != nil {
 		return cfg, err
 	}

@@ -84,6 +84,9 @@ func Failed(err error) error {
 		return &Error{Code: ExitNoAccess, Err: err, Hint: hint}
 	case errors.Is(err, zk.NoAuth):
 		return &Error{Code: ExitNoAccess, Err: err, Hint: "the path's ACL requires other credentials: see --auth"}
+	case errors.Is(err, zk.ErrReplyTooLarge):
+		hint := "a larger --reply-limit accepts it (or TURNSTILE_REPLY_LIMIT), such as 64MiB"
+		return &Error{Code: ExitSoftware, Err: err, Hint: hint}
 	case errors.Is(err, lock.ErrWider):
 		hint := "turnstile acl set narrows the node's list; --acl-any accepts it"
 		return &Error{Code: ExitNoAccess, Err: err, Hint: hint}

@@ -4,7 +4,6 @@ package command
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 )
 
@@ -18,20 +17,6 @@ func Timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.
 // Since writes a time for people, with how long ago it was.
 func Since(t time.Time) string {
 	return fmt.Sprintf("%s (%v)", t.Local().Format(time.DateTime), max(0, time.Since(t)).Round(time.Second))
-}
-
-// Plain quotes text of other programs, unless it is a plain word.
-func Plain(s string) string {
-	if quoted := strconv.QuoteToGraphic(s); s == "" || quoted != `"`+s+`"` {
-		return quoted
-	}
-	return s
-}
-
-// Printable is Plain without the quotes: control characters, which could overwrite a terminal, are escaped.
-func Printable(s string) string {
-	quoted := strconv.QuoteToGraphic(s)
-	return quoted[1 : len(quoted)-1]
 }
 
 // Plural writes a number of things.

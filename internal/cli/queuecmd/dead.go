@@ -63,7 +63,7 @@ func newDeadList(app *command.App) *cobra.Command {
 			return u.App.JSON(deadLetter(l))
 		}
 		return t.row("%s\t%s\t%d\t%s\t%s%s", l.ID, l.DiedAt.Local().Format(time.DateTime), l.Attempts,
-			command.Printable(l.Reason), excerpt(l.Body), headers(l.Headers))
+			command.Excerpt(l.Reason), excerpt(l.Body), headers(l.Headers))
 	})
 }
 

@@ -129,9 +129,9 @@ func stateText(x queue.Peeked) string {
 	case queue.Claimed:
 		return "claimed by " + consumerText(x)
 	case queue.Dead:
-		return "dead: " + command.Printable(x.Reason)
+		return "dead: " + command.Excerpt(x.Reason)
 	case queue.Waiting:
-		return "waiting in " + command.Printable(x.Group)
+		return "waiting in " + command.Excerpt(x.Group)
 	case queue.Ready:
 	}
 	return x.State.String()
@@ -143,7 +143,7 @@ func consumerText(x queue.Peeked) string {
 	if c.Host == "" {
 		return c.ID
 	}
-	return command.Printable(fmt.Sprintf("%s[%d] on %s", c.Program, c.PID, c.Host))
+	return fmt.Sprintf("%s[%d] on %s", command.Excerpt(c.Program), c.PID, command.Excerpt(c.Host))
 }
 
 func newShow(app *command.App) *cobra.Command {
@@ -152,7 +152,7 @@ func newShow(app *command.App) *cobra.Command {
 		Use:   "show PATH ID",
 		Short: "Show one item",
 		Long: `Shows the item with that ID, whatever its state: what is known of it, then an empty line, and then its
-body, byte for byte. It looks through the queue for it.
+body, byte for byte; at a terminal control characters are escaped. It looks through the queue for it.
 
 Exit codes: 0; 1 there is no such item, because it is done or never was; 64 usage; 69 no server; 77 access
 denied.`,
@@ -192,7 +192,7 @@ func (u *access) notFound(id string) error {
 func (u *access) show(x queue.Peeked) error {
 	var out bytes.Buffer
 	t := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
-	row := func(name, format string, a ...any) { fmt.Fprintf(t, name+"\t"+format+"\n", a...) }
+	row := func(name, format string, a ...any) { _ = command.Fprintf(t, name+"\t"+format+"\n", a...) }
 	row("id", "%s", x.ID)
 	row("state", "%s", stateText(x))
 	if x.State == queue.Claimed && !x.Delivered {
@@ -202,7 +202,7 @@ func (u *access) show(x queue.Peeked) error {
 	row("put", "%s", x.EnqueuedAt.Local().Format(time.DateTime))
 	row("attempts", "%d", x.Attempts)
 	if x.Group != "" {
-		row("group", "%s", command.Printable(x.Group))
+		row("group", "%s", x.Group)
 	}
 	if x.Timeout > 0 {
 		row("timeout", "%v", x.Timeout)
@@ -211,16 +211,17 @@ func (u *access) show(x queue.Peeked) error {
 		row("died", "%s", x.DiedAt.Local().Format(time.DateTime))
 	}
 	for _, f := range x.Failures {
-		row("failed", "%s: %s", f.At.Local().Format(time.DateTime), command.Printable(f.Reason))
+		row("failed", "%s: %s", f.At.Local().Format(time.DateTime), command.Excerpt(f.Reason))
 	}
 	for _, name := range slices.Sorted(maps.Keys(x.Headers)) {
-		row("header", "%s=%s", command.Printable(name), command.Printable(x.Headers[name]))
+		row("header", "%s=%s", name, x.Headers[name])
 	}
 	row("bytes", "%d", len(x.Body))
 	_ = t.Flush() // to memory
 	out.WriteByte('\n')
-	out.Write(x.Body)
-	if !bytes.HasSuffix(x.Body, []byte("\n")) {
+	body := u.App.Bytes(x.Body)
+	out.Write(body)
+	if !bytes.HasSuffix(body, []byte("\n")) {
 		out.WriteByte('\n')
 	}
 	_, err := u.App.Stdout.Write(out.Bytes())

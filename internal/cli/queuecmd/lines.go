@@ -105,7 +105,7 @@ func (p *putter) putLines(ctx context.Context) error {
 	return p.with(ctx, func(ctx context.Context, _ *zk.Client, q *queue.Queue) error {
 		err := l.run(ctx, q)
 		if l.shown > 0 {
-			fmt.Fprint(p.App.Stderr, "\r\x1b[K")
+			_ = command.Fprintf(p.App.Stderr, "\r\x1b[K") // it is only progress
 		}
 		if err == nil {
 			return l.report()
@@ -122,7 +122,7 @@ func (l *linePut) show(_ context.Context, items int) {
 	l.shown += items
 	if now := time.Now(); now.Sub(l.last) >= showEvery {
 		l.last = now
-		fmt.Fprintf(l.p.App.Stderr, "\r%s put", command.Plural(l.shown, "item"))
+		_ = command.Fprintf(l.p.App.Stderr, "\r%s put", command.Plural(l.shown, "item"))
 	}
 }
 

@@ -40,12 +40,12 @@ func newPauseJSON(p *queue.Pause) *pauseJSON {
 func pauseText(p *queue.Pause) string {
 	text := "since " + p.At.Local().Format(time.DateTime)
 	if p.Host != "" {
-		text += fmt.Sprintf(" by %s[%d] on %s", p.Program, p.PID, p.Host)
+		text += fmt.Sprintf(" by %s[%d] on %s", command.Excerpt(p.Program), p.PID, command.Excerpt(p.Host))
 	}
 	if p.Reason != "" {
-		text += ": " + p.Reason
+		text += ": " + command.Excerpt(p.Reason)
 	}
-	return command.Printable(text)
+	return text
 }
 
 func newPause(app *command.App) *cobra.Command {

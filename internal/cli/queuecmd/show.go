@@ -84,7 +84,7 @@ func listing[T any](u *access, cmd *cobra.Command, each, title string,
 		}
 		none := func() error { return nil }
 		return u.inspect(cmd.Context(), none, func(ctx context.Context, q *queue.Queue) error {
-			t := &table{Writer: tabwriter.NewWriter(u.App.Stdout, 0, 0, 2, ' ', 0), title: title}
+			t := &table{Writer: u.App.Table(), title: title}
 			n := 0
 			for x, err := range all(q, ctx) {
 				if err != nil {
@@ -109,7 +109,7 @@ func listing[T any](u *access, cmd *cobra.Command, each, title string,
 func headers(h map[string]string) string {
 	var list []string
 	for name, value := range h {
-		list = append(list, command.Printable(name)+"="+excerpt([]byte(value)))
+		list = append(list, name+"="+excerpt([]byte(value)))
 	}
 	if len(list) == 0 {
 		return ""
@@ -127,9 +127,9 @@ type table struct {
 
 func (t *table) row(format string, a ...any) error {
 	if t.rows++; t.rows == 1 {
-		fmt.Fprintln(t, t.title)
+		_ = command.Fprintf(t, "%s\n", command.Text(t.title))
 	}
-	fmt.Fprintf(t, format+"\n", a...)
+	_ = command.Fprintf(t, format+"\n", a...) // Flush says whether it could be written
 	if t.rows%200 == 0 {
 		return t.Flush()
 	}
@@ -189,12 +189,12 @@ func (u *access) printCounts(n queue.Counts, oldest *time.Duration, p *queue.Pau
 		Path: u.Path, Ready: n.Ready, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead,
 		Waiting: n.Waiting, Paused: newPauseJSON(p),
 	}
-	waits, more := "", ""
+	waits, more := "", command.Text("")
 	if n.Waiting > 0 {
-		more = fmt.Sprintf("waiting  %d  (for others of their groups)\n", n.Waiting)
+		more = command.Sprintf("waiting  %d  (for others of their groups)\n", n.Waiting)
 	}
 	if p != nil {
-		more += "paused   " + pauseText(p) + "\n"
+		more += command.Sprintf("paused   %s\n", pauseText(p))
 	}
 	if oldest != nil {
 		ms := oldest.Milliseconds()

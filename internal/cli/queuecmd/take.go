@@ -123,7 +123,8 @@ func newTake(app *command.App) *cobra.Command {
 takes the items that are ready after it, up to N in all.
 
 With --ack it prints the items, each followed by a newline if it does not end with one, and acknowledges
-them once they are written: an item that it has not acknowledged is delivered again. Without --ack it prints
+them once they are written: an item that it has not acknowledged is delivered again. At a terminal it escapes
+control characters, without --null. Without --ack it prints
 the items and gives them back, in their places and as if they had not been taken.
 
 With a command it runs the command for one item after the other, and exits with the first code that is not
@@ -305,6 +306,9 @@ func (w *consumer) printAll(ctx context.Context, items []*queue.Item) error {
 func (w *consumer) print(out *bufio.Writer, item *queue.Item) error {
 	if !w.json {
 		body := item.Body()
+		if !w.null {
+			body = w.run.App.Bytes(body)
+		}
 		_, _ = out.Write(body) // Flush says whether it could be written
 		switch {
 		case w.null:

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -157,7 +156,7 @@ func (a *access) printServices(ctx context.Context, r *discovery.Registry) error
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if err := a.App.Report(a.AsJSON, map[string]string{"name": name}, "%s\n", name); err != nil {
+		if err := a.App.ReportLine(a.AsJSON, map[string]string{"name": name}, "%s", name); err != nil {
 			return err
 		}
 	}
@@ -177,10 +176,10 @@ func (a *access) printInstances(list []discovery.Instance) error {
 		a.App.Say("no instance is registered")
 		return nil
 	}
-	t := tabwriter.NewWriter(a.App.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "ID\tADDRESS\tPORT\tTLS\tENABLED\n") // Flush says whether it could be written
+	t := a.App.Table()
+	_ = command.Fprintf(t, "ID\tADDRESS\tPORT\tTLS\tENABLED\n") // Flush says whether it could be written
 	for _, i := range list {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%t\n",
+		_ = command.Fprintf(t, "%s\t%s\t%s\t%s\t%t\n",
 			command.Plain(i.ID), command.Plain(i.Address), port(i.Port), port(i.TLSPort), !i.Disabled)
 	}
 	return command.OutputError(t.Flush())

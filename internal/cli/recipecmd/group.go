@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode/utf8"
 
@@ -160,11 +159,11 @@ func newGroupList(app *command.App) *cobra.Command {
 			app.Say("%s has no members", a.Path)
 			return nil
 		}
-		t := tabwriter.NewWriter(app.Stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintf(t, "ID\tSESSION\tDATA\n") // Flush says whether it could be written
+		t := app.Table()
+		_ = command.Fprintf(t, "ID\tSESSION\tDATA\n") // Flush says whether it could be written
 		for _, m := range members {
-			data := command.Printable(string(m.Data))
-			fmt.Fprintf(t, "%s\t%s\t%s\n", command.Plain(m.ID), command.SessionID(m.Session), data)
+			data := command.Excerpt(string(m.Data))
+			_ = command.Fprintf(t, "%s\t%s\t%s\n", command.Plain(m.ID), command.SessionID(m.Session), data)
 		}
 		return command.OutputError(t.Flush())
 	})

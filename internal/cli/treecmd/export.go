@@ -134,6 +134,11 @@ func (x *exporter) nodes(ctx context.Context, paths []string) error {
 			wg.Go(func() { read[i] = x.read(ctx, x.Path+path) })
 		}
 		wg.Wait()
+		for i := range read { // the others' errors are that it has broken the connection
+			if errors.Is(read[i].err, zk.ErrReplyTooLarge) {
+				return read[i].err
+			}
+		}
 		for i, path := range chunk {
 			if err := x.write(ctx, path, &read[i]); err != nil {
 				return err
@@ -156,7 +161,7 @@ func (x *exporter) read(ctx context.Context, path string) (e exported) {
 			e.gone, e.err = true, nil
 			return e
 		}
-		if e.err == nil {
+		if e.err == nil || errors.Is(err, zk.ErrReplyTooLarge) {
 			e.err = err
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,15 +36,15 @@ read; at the end it names such nodes and exits with 77.` + fmt.Sprintf(exitCodes
 		}
 		if !long && !a.AsJSON {
 			for _, name := range names {
-				if err := app.Printf("%s\n", name); err != nil {
+				if err := app.Line("%s", name); err != nil {
 					return err
 				}
 			}
 			return nil
 		}
-		table := tabwriter.NewWriter(app.Stdout, 0, 0, 2, ' ', 0)
+		table := app.Table()
 		if !a.AsJSON && len(names) > 0 {
-			fmt.Fprintln(table, "NAME\tMODE\tCHILDREN\tBYTES\tVERSION\tMODIFIED")
+			_ = command.Fprintf(table, "NAME\tMODE\tCHILDREN\tBYTES\tVERSION\tMODIFIED\n")
 		}
 		var closed closedNodes
 		hidden := func(name string) error {
@@ -53,16 +52,14 @@ read; at the end it names such nodes and exits with 77.` + fmt.Sprintf(exitCodes
 			if a.AsJSON {
 				return nil
 			}
-			_, err := fmt.Fprintf(table, "%s\t?\t?\t?\t?\t?\n", name)
-			return command.OutputError(err)
+			return command.Fprintf(table, "%s\t?\t?\t?\t?\t?\n", name)
 		}
 		err = each(ctx, client, a.Path, names, hidden, func(name string, s zk.Stat) error {
 			if a.AsJSON {
 				return app.JSON(newNodeJSON(join(a.Path, name), s))
 			}
-			_, err := fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%s\n", name, modeOf(s), s.NumChildren, s.DataLength,
+			return command.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%s\n", name, modeOf(s), s.NumChildren, s.DataLength,
 				s.Version, command.Since(time.UnixMilli(s.Mtime)))
-			return command.OutputError(err)
 		})
 		if err := errors.Join(err, command.OutputError(table.Flush())); err != nil {
 			return err
@@ -233,8 +230,8 @@ func newGet(app *command.App) *cobra.Command {
 	return a.run(&cobra.Command{
 		Use:   "get PATH",
 		Short: "Print the data of a node",
-		Long: `Prints the data of a node as it is, without a line end of its own. If standard output is a terminal, a
-line end is added where the data has none.` + fmt.Sprintf(exitCodes, "no such node"),
+		Long: `Prints the data of a node as it is, without a line end of its own. If standard output is a terminal, it
+escapes control characters, and adds a line end where the data has none.` + fmt.Sprintf(exitCodes, "no such node"),
 		Example: `  turnstile get /app/config > config.json`,
 	}, "/app/config", "data and metadata as JSON", func(ctx context.Context, client *zk.Client) error {
 		if _, err := a.synced(ctx, client); err != nil {
@@ -250,6 +247,7 @@ line end is added where the data has none.` + fmt.Sprintf(exitCodes, "no such no
 				dataJSON
 			}{newNodeJSON(a.Path, s), newDataJSON(data)})
 		}
+		data = app.Bytes(data)
 		if len(data) > 0 && data[len(data)-1] != '\n' && command.IsTerminal(app.Stdout) {
 			data = append(data, '\n')
 		}
@@ -283,18 +281,17 @@ whether a node exists.` + fmt.Sprintf(exitCodes, "no such node"),
 		if a.AsJSON {
 			return app.JSON(j)
 		}
-		var b strings.Builder
-		fmt.Fprintf(&b, "%s\n  mode      %s", a.Path, modeOf(s))
+		b := command.Sprintf("%s\n  mode      %s", a.Path, modeOf(s))
 		if j.Owner != nil {
-			fmt.Fprintf(&b, " of session %s", *j.Owner)
+			b += command.Sprintf(" of session %s", *j.Owner)
 		}
 		size := command.Plural(int(s.DataLength), "byte")
-		fmt.Fprintf(&b, "\n  data      %s, version %d, set %s in transaction %s", size, s.Version,
+		b += command.Sprintf("\n  data      %s, version %d, set %s in transaction %s", size, s.Version,
 			command.Since(time.UnixMilli(s.Mtime)), j.Mzxid)
-		fmt.Fprintf(&b, "\n  children  %d, version %d, last one created or deleted in transaction %s", s.NumChildren,
-			s.Cversion, j.Pzxid)
-		fmt.Fprintf(&b, "\n  access    version %d", s.Aversion)
-		fmt.Fprintf(&b, "\n  created   %s in transaction %s\n", command.Since(time.UnixMilli(s.Ctime)), j.Czxid)
-		return app.Printf("%s", b.String())
+		b += command.Sprintf("\n  children  %d, version %d, last one created or deleted in transaction %s",
+			s.NumChildren, s.Cversion, j.Pzxid)
+		b += command.Sprintf("\n  access    version %d", s.Aversion)
+		b += command.Sprintf("\n  created   %s in transaction %s\n", command.Since(time.UnixMilli(s.Ctime)), j.Czxid)
+		return app.Printf("%s", b)
 	})
 }

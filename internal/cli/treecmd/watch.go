@@ -142,5 +142,5 @@ func (w *watcher) line(j eventJSON) error {
 		j.Time = command.Timestamp(time.Now())
 		return w.App.JSON(j)
 	}
-	return w.App.Printf("%s %s\n", j.Event, j.Path)
+	return w.App.Line("%s %s", j.Event, j.Path)
 }

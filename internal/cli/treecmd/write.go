@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,12 +63,17 @@ func (in *input) bytes(ctx context.Context, app *command.App) ([]byte, error) {
 	return data, nil
 }
 
+// reads are the requests that change nothing, as errors call them.
+var reads = []string{"exists", "getData", "getACL", "getChildren", "multiRead", "sync"}
+
 // usualLimit is how much data servers accept at most, unless their jute.maxbuffer says otherwise.
 const usualLimit = 1 << 20
 
-// notWritten explains the error of a write.
+// notWritten explains the error of a write. An error that does not come from a request that was sent says nothing about
+// the write, nor does that of a read.
 func notWritten(err error, path string, size int) error {
-	if err == nil || zk.OutcomeOf(err) != zk.Unknown {
+	failed, ok := errors.AsType[*zk.Error](err)
+	if !ok || failed.Outcome != zk.Unknown || slices.Contains(reads, failed.Op) {
 		return err
 	}
 	if size > usualLimit-1024 && errors.Is(err, zk.ErrConnectionLost) {
@@ -174,7 +180,7 @@ command.` +
 		if app.Did = true; a.AsJSON {
 			return app.JSON(newNodeJSON(made.Path, made.Stat))
 		}
-		return app.Printf("%s\n", made.Path)
+		return app.Line("%s", made.Path)
 	})
 	flags := cmd.Flags()
 	flags.BoolVarP(&parents, "parents", "p", false, "create parents that are missing")

@@ -5,6 +5,7 @@ package attempt
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // Outlive returns the context of a call that ends something, such as a hold, whose own context ends with the cause
@@ -16,18 +17,17 @@ func Outlive(ctx context.Context, ended error) (outliving context.Context, stop 
 		return ctx, func() {}
 	}
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	done := func() { cancel(context.Canceled) }
-	if at, ok := ctx.Deadline(); ok {
-		var free context.CancelFunc
-		out, free = context.WithDeadline(out, at)
-		done = func() { cancel(context.Canceled); free() }
-	}
 	detach := context.AfterFunc(ctx, func() {
 		if cause := context.Cause(ctx); !errors.Is(cause, ended) {
 			cancel(cause)
+			return
+		}
+		if at, ok := ctx.Deadline(); ok {
+			late := time.AfterFunc(time.Until(at), func() { cancel(context.DeadlineExceeded) })
+			context.AfterFunc(out, func() { late.Stop() })
 		}
 	})
-	return out, func() { detach(); done() }
+	return out, func() { detach(); cancel(context.Canceled) }
 }
 
 // Stopped returns what a call returns that runs until its context ends: nil if err only says that ctx has ended, and

@@ -44,6 +44,13 @@ func TestOutliveEndsForEveryOtherCause(t *testing.T) {
 			cancel()
 			end(nil)
 		}
+		timed, free := context.WithTimeoutCause(t.Context(), time.Second, errOther)
+		defer free()
+		out, stop := attempt.Outlive(timed, errEnded)
+		defer stop()
+		if <-out.Done(); !errors.Is(context.Cause(out), errOther) {
+			t.Errorf("got %v at a deadline with a cause of its own", context.Cause(out))
+		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errEnded)
 		if out, _ := attempt.Outlive(ctx, errEnded); out.Err() == nil {

@@ -145,7 +145,7 @@ func TestRefusalOfManyLeasesIsCheap(t *testing.T) {
 	after := srv.Traffic()
 	writes := 0
 	for _, op := range []zktest.Op{zktest.OpCreate, zktest.OpDelete, zktest.OpSetData, zktest.OpMulti, zktest.OpSync} {
-		writes += int(after.Requests[op] - before.Requests[op])
+		writes += after.Requests[op] - before.Requests[op]
 	}
 	if writes > 10 {
 		t.Errorf("it took %d writes", writes)

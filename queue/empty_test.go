@@ -142,10 +142,12 @@ func TestItemThatMovesWhileTheEndIsLookedForIsLeft(t *testing.T) {
 			{zktest.OpSync, root, func() { item = take(t, other) }},
 			{zktest.OpGetChildren, root + "/ready/p1000", delay},
 		}
-		reached, held := make(chan struct{}), make([]context.Context, len(steps))
-		releases := make([]context.CancelFunc, len(steps))
-		for i := range held {
-			held[i], releases[i] = context.WithCancel(t.Context())
+		reached := make(chan struct{})
+		var held []context.Context
+		var releases []context.CancelFunc
+		for range steps {
+			ctx, release := context.WithCancel(t.Context())
+			held, releases = append(held, ctx), append(releases, release)
 		}
 		next := 0
 		w.Control(func(r zktest.Request) zktest.Fault {

@@ -184,7 +184,7 @@ func (b *bench) work(ctx context.Context, l *load, c contender, each *row) error
 		}
 		wg.Wait()
 		after, err := measure.Counters(ctx, backend.addr)
-		if err := errors.Join(append(errs, err)...); err != nil {
+		if err := errors.Join(err, errors.Join(errs...)); err != nil {
 			return err
 		}
 		each.figures = append(each.figures, (after["zk_packets_received"]-before["zk_packets_received"])/commandItems)

@@ -67,7 +67,8 @@ func TestServeReadsZooCfg(t *testing.T) {
 	}
 	defer func() { _ = h.stop() }()
 	few := []string{
-		"test_connection", "-test_connection.TestReadOnlyMode.test_read_only", "test_counter", "test_lease",
+		"test_connection", "-test_connection.TestReadOnlyMode.test_read_only",
+		"-test_connection.TestConnectionDrop.test_connection_dropped", "test_counter", "test_lease",
 	}
 	run(t, 2*time.Minute, python,
 		append([]string{"testdata/kazoo_suite.py", h.addr, h.control(t)}, soak.Pick(few, suite["client"])...)...)

@@ -18,7 +18,7 @@ const (
 // a test that needs an ensemble.
 var suite = map[string][]string{
 	// Without test_connection_dropped: it wants a write of a megabyte to fail because kazoo then drops the connection.
-	// If the thread that asks for the drop has to wait for the processor, the answer comes first, and the write succeeds.
+	// If the thread that asks for the drop has to wait for the processor, the answer comes first.
 	"client": {
 		"test_client", "-test_client.TestReconfig.test_add_remove_observer", "-test_client.TestReconfig.test_bad_input",
 		"-test_client.TestReconfig.test_no_super_auth",

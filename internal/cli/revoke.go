@@ -234,14 +234,14 @@ func (r *revoker) nothingThere(ctx context.Context, client *zk.Client, sess *zk.
 
 func (r *revoker) print(list []lock.Revoked) error {
 	if r.json {
-		r.app.Did = true
+		r.app.Did.Store(true)
 		return r.app.JSON(revokeJSON{Path: r.path, Revoked: revokedHolders(list)})
 	}
 	if len(list) == 0 {
 		return r.app.Printf("nobody holds %s (asked %s)\n", r.path, r.connection.Where())
 	}
 	for _, who := range list {
-		r.app.Did = true
+		r.app.Did.Store(true)
 		if err := r.app.Printf("%s: %s: %s\n", r.path, owner(who.Holder), became(who.Ending)); err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -24,7 +25,7 @@ type App struct {
 	Stdout io.Writer
 	Stderr io.Writer
 
-	Did bool // the command has changed what it was to change; what is left is to say so
+	Did atomic.Bool // the command has changed what it was to change; what is left is to say so
 
 	Quiet   bool // say only errors
 	Verbose bool // say what happens
@@ -105,7 +106,7 @@ func (a *App) OutputError(err error) error {
 		return err
 	case errors.Is(err, syscall.EPIPE):
 		return &Error{Code: ExitSignal + int(syscall.SIGPIPE)}
-	case a.Did:
+	case a.Did.Load():
 		return &Error{Code: ExitOutput, Err: fmt.Errorf("it was done, but the output cannot be written: %w", err)}
 	}
 	return &Error{Code: ExitOutput, Err: fmt.Errorf("the output cannot be written: %w", err)}

@@ -76,13 +76,14 @@ func (r *Runner) Command(program string, hold supervise.Hold, token int64, env .
 		Stdout: r.App.Stdout, Stderr: r.App.Stderr,
 		OnLost: r.OnLost(), Grace: time.Duration(r.grace),
 		Lost: func(cause error, grace time.Duration) {
-			r.lostAt = time.Now()
+			at := time.Now()
+			r.lostAt.CompareAndSwap(nil, &at)
 			if r.OnLost() == supervise.Ignore {
-				r.App.Say("%s: %s lost, the command runs on: %v (%s)", r.Path, r.Words.Noun, cause, Timestamp(r.lostAt))
+				r.App.Say("%s: %s lost, the command runs on: %v (%s)", r.Path, r.Words.Noun, cause, Timestamp(at))
 				return
 			}
 			r.App.Detail("%s: %s lost, the command has %v to end: %v (%s)",
-				r.Path, r.Words.Noun, grace.Round(time.Millisecond), cause, Timestamp(r.lostAt))
+				r.Path, r.Words.Noun, grace.Round(time.Millisecond), cause, Timestamp(at))
 		},
 		Stopping: func(left time.Duration) {
 			r.App.Say("%s: stopped: if it does not continue within %v, the %s is lost and the command is ended; "+
@@ -127,9 +128,9 @@ func (r *Runner) LostError(cause error) error {
 	if r.App.Quiet {
 		return &Error{Code: ExitLost}
 	}
-	at := r.lostAt
-	if at.IsZero() {
-		at = time.Now()
+	at := time.Now()
+	if noticed := r.lostAt.Load(); noticed != nil {
+		at = *noticed
 	}
 	return &Error{
 		Code: ExitLost, Err: fmt.Errorf("%s: %s lost: %w (%s)", r.Path, r.Words.Noun, cause, Timestamp(at)),

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,7 +44,7 @@ type Runner struct {
 	Argv  []string // the command; empty if there is none
 	Env   []string // more of its environment
 
-	lostAt     time.Time // when it was noticed that the hold was lost
+	lostAt     atomic.Pointer[time.Time] // when it was first noticed that a hold was lost
 	shell      string
 	onLost     Choice
 	grace      Duration

@@ -112,7 +112,7 @@ func (c *crontab) run(ctx context.Context, s parsed, m queue.Message) error {
 			Message: func(time.Time) queue.Message { return m },
 			Put: func(due time.Time, id string) {
 				out := cronJSON{c.Path, c.name, command.Timestamp(due), id}
-				c.App.Did = true
+				c.App.Did.Store(true)
 				if err := c.App.Report(c.AsJSON, out, "%s %s\n", due.In(s.zone).Format(time.DateTime), id); err != nil {
 					fail(err)
 				}

@@ -88,7 +88,7 @@ func newDeadRequeue(app *command.App) *cobra.Command {
   turnstile queue dead requeue /mail --all`,
 	}, "put back", (*queue.Queue).Requeue, func(n int) error {
 		j := requeuedJSON{Path: u.Path, Requeued: n}
-		u.App.Did = true
+		u.App.Did.Store(true)
 		return u.App.Report(u.AsJSON, j, "%s put back\n", command.Plural(n, "item"))
 	})
 }

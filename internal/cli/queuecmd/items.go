@@ -283,7 +283,7 @@ func (u *access) remove(ctx context.Context, q *queue.Queue, ids []string) error
 		left = err
 	}
 	j := removedJSON{Path: u.Path, Removed: n}
-	u.App.Did = true
+	u.App.Did.Store(true)
 	if err := u.App.Report(u.AsJSON, j, "%s removed\n", command.Plural(n, "item")); err != nil || left == nil {
 		return err
 	}

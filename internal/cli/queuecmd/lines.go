@@ -247,6 +247,6 @@ func (l *linePut) stopped(ctx context.Context, err error) error {
 // report prints how many lines are in.
 func (l *linePut) report() error {
 	j := linesJSON{Path: l.p.Path, Items: l.in, Maybe: l.maybe}
-	l.p.App.Did = true
+	l.p.App.Did.Store(true)
 	return l.p.App.Report(l.p.AsJSON, j, "%s put\n", command.Plural(l.in, "item"))
 }

@@ -226,7 +226,7 @@ func (p *putter) put(ctx context.Context, body []byte) error {
 		if !out.Added {
 			p.App.Say("%s: an item with this key was put before", p.Path)
 		}
-		p.App.Did = true
+		p.App.Did.Store(true)
 		return p.App.Report(p.AsJSON, out, "%s\n", out.ID)
 	})
 }

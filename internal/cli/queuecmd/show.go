@@ -256,6 +256,6 @@ func (u *access) partly(n int, done string, err error) error {
 }
 
 func (u *access) purged(n int) error {
-	u.App.Did = true
+	u.App.Did.Store(true)
 	return u.App.Report(u.AsJSON, purgedJSON{Path: u.Path, Purged: n}, "%s removed\n", command.Plural(n, "item"))
 }

@@ -44,7 +44,7 @@ func simple(app *command.App, cmd *cobra.Command, state string, creates bool,
 		if err := do(b, ctx); err != nil {
 			return err
 		}
-		if app.Did = true; a.AsJSON {
+		if app.Did.Store(true); a.AsJSON {
 			return app.JSON(map[string]string{"path": a.Path, "barrier": state})
 		}
 		return nil

@@ -65,7 +65,7 @@ func (a *counterAccess) change(ctx context.Context, client *zk.Client, f func(*c
 	if err != nil {
 		return err
 	}
-	a.App.Did = true // by the time that f prints something
+	a.App.Did.Store(true) // by the time that f prints something
 	err = f(c)
 	ctx, cancel := context.WithTimeout(ctx, closeWithin)
 	defer cancel()

@@ -79,7 +79,7 @@ whether numbers were claimed; 77 access denied.`,
 // printIDs prints the numbers from first to last, as far as it can until ctx ends.
 func (a *counterAccess) printIDs(ctx context.Context, first, last int64) error {
 	out := bufio.NewWriter(a.App.Stdout)
-	a.App.Did = true // the numbers are given to us
+	a.App.Did.Store(true) // the numbers are given to us
 	for i := range last - first + 1 {
 		line := strconv.AppendInt(nil, first+i, 10)
 		if a.AsJSON {

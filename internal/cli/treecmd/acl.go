@@ -94,7 +94,7 @@ entries separated by commas. Take care to leave a client with the right to admin
 		case err != nil:
 			return notWritten(err, a.Path, 0)
 		}
-		if app.Did = true; a.AsJSON {
+		if app.Did.Store(true); a.AsJSON {
 			return app.JSON(newNodeJSON(a.Path, s))
 		}
 		return nil

@@ -119,7 +119,7 @@ func (m *importer) run(ctx context.Context) (err error) {
 	if err != nil {
 		return m.undo(ctx, err)
 	}
-	m.App.Did = true
+	m.App.Did.Store(true)
 	return m.App.Report(m.AsJSON, map[string]any{"path": m.Path, "created": m.created}, "")
 }
 

@@ -117,7 +117,7 @@ turnstile stat shows: nothing that another client has written meanwhile is overw
 		if err != nil {
 			return notWritten(err, a.Path, len(data))
 		}
-		if app.Did = true; a.AsJSON {
+		if app.Did.Store(true); a.AsJSON {
 			return app.JSON(newNodeJSON(a.Path, s))
 		}
 		return nil
@@ -177,7 +177,7 @@ command.` +
 		case err != nil:
 			return notWritten(err, a.Path, len(data))
 		}
-		if app.Did = true; a.AsJSON {
+		if app.Did.Store(true); a.AsJSON {
 			return app.JSON(newNodeJSON(made.Path, made.Stat))
 		}
 		return app.Line("%s", made.Path)
@@ -235,7 +235,7 @@ fails, what it has deleted stays deleted, and running it again goes on.` +
 			}
 			return notWritten(err, a.Path, 0)
 		}
-		if app.Did = true; a.AsJSON {
+		if app.Did.Store(true); a.AsJSON {
 			return app.JSON(map[string]any{"path": a.Path, "deleted": n})
 		}
 		if recursive && version < 0 {

@@ -10,10 +10,6 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// contenders are the markers of all contenders in a lock's line, of every kind and layout: a Mutex, a Set and an
-// RWMutex with one path exclude each other.
-var contenders = []line.Marker{line.CuratorLock, line.KazooLock, line.CuratorRead, line.CuratorWrite, line.KazooRead}
-
 func anyone(line.Contender) bool { return true }
 
 func isReader(s line.Contender) bool { return s.Marker.IsReader() }
@@ -40,7 +36,7 @@ func ValidatePath(path string) error { return attempt.PathArgs("lock", path, nil
 func contenderLine(l *line.Line, dir string, cfg Config, names prefixes, blocks func(line.Contender) bool) {
 	*l = line.Line{
 		Dir:     dir,
-		Markers: contenders,
+		Markers: line.Locks, // a Mutex, a Set and an RWMutex with one path exclude each other
 		Blocks:  blocks,
 		Data:    ownerData(cfg.Label, nil),
 		ACL:     cfg.ACL,

@@ -86,9 +86,6 @@ type Contender struct {
 	czxid  int64       // the transaction that made its node
 }
 
-// known are the markers of all contenders that Inspect knows.
-var known = append([]line.Marker{line.CuratorLatch, line.SupportOffer}, contenders...)
-
 // Inspect returns the holders and waiters of the lock at path, in the order in which they will be served; readers
 // hold together. Contenders whose programs do not respect each other's nodes are in different groups. Inspect knows
 // all layouts of mutexes and read/write locks, ours, Curator's and kazoo's; elections; and semaphores, each permit by
@@ -118,7 +115,7 @@ func inspect(ctx context.Context, sess *zk.Session, path string) ([]Contender, e
 	if ephemeral(stat) {
 		return inspectSimple(ctx, sess, path)
 	}
-	list, err := describe(ctx, sess, path, children, known)
+	list, err := describe(ctx, sess, path, children, line.Every)
 	var permits []Contender
 	switch {
 	case err != nil:

@@ -49,6 +49,6 @@ func inspectNumbers(ctx context.Context, sess *zk.Session, path string) (Numbers
 	if err != nil && !errors.Is(err, zk.NoNode) {
 		return Numbers{}, err
 	}
-	left := line.NumbersLeft(line.Contenders(children, known), stat)
+	left := line.NumbersLeft(line.Contenders(children, line.Every), stat)
 	return Numbers{Path: path, Left: left, Low: left <= line.HalfLeft}, nil
 }

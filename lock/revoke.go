@@ -221,7 +221,7 @@ func (r *revoker) each(ctx context.Context, h *holder, try func(*zk.Session) (go
 // the one that is gone, and the session. No other contender has both, as long as the path's node is the one that
 // counted them. The new node is there before the old one goes.
 func (r *revoker) follow(ctx context.Context, sess *zk.Session, h *holder) (moved bool, err error) {
-	was, ok := line.ParseContender(stdpath.Base(h.now.Path), contenders)
+	was, ok := line.ParseContender(stdpath.Base(h.now.Path), line.Locks)
 	if !ok || !unsteady(was) || h.now.Kind == Permit {
 		return false, nil
 	}
@@ -230,7 +230,7 @@ func (r *revoker) follow(ctx context.Context, sess *zk.Session, h *holder) (move
 		return false, err
 	}
 	var names []string
-	list, second := line.Fold(line.Contenders(children, contenders))
+	list, second := line.Fold(line.Contenders(children, line.Locks))
 	for _, c := range list {
 		if c.Seq == was.Seq {
 			names = append(names, c.Name)
@@ -239,7 +239,7 @@ func (r *revoker) follow(ctx context.Context, sess *zk.Session, h *holder) (move
 			}
 		}
 	}
-	found, err := describe(ctx, sess, r.path, names, contenders)
+	found, err := describe(ctx, sess, r.path, names, line.Locks)
 	for _, c := range found {
 		if c.Session == h.now.Session && c.czxid != h.now.czxid {
 			h.now, h.asked, h.Ending = c, false, EndingKept

@@ -21,8 +21,11 @@ var families = map[Marker][]Marker{
 	SupportOffer: {SupportOffer},
 }
 
-// every is the markers of families.
-var every = []Marker{CuratorLock, KazooLock, CuratorRead, CuratorWrite, KazooRead, CuratorLatch, SupportOffer}
+// Locks are the markers of all contenders in a lock's line, of every kind and layout. Our locks look for all of them.
+var Locks = []Marker{CuratorLock, KazooLock, CuratorRead, CuratorWrite, KazooRead}
+
+// Every is the markers of all contenders in locks' lines and in elections.
+var Every = slices.Concat(Locks, []Marker{CuratorLatch, SupportOffer})
 
 // Family returns the names that the program looks for whose node has the marker m.
 func (m Marker) Family() []Marker { return families[m] }
@@ -35,7 +38,7 @@ func (m Marker) IsReader() bool { return m == CuratorRead || m == KazooRead }
 func looksFor(c Contender, mine []Marker) bool {
 	looks := c.Marker.Family()
 	if Ours(c.Name) && c.Marker != CuratorLatch && c.Marker != SupportOffer {
-		looks = every[:5]
+		looks = Locks
 	}
 	return slices.ContainsFunc(mine, func(m Marker) bool { return slices.Contains(looks, m) })
 }
@@ -56,14 +59,14 @@ func (s *Strangers) notice(own []*node, children []string) {
 	}
 	var mine []Marker
 	for _, n := range own {
-		if c, ok := ParseContender(path.Base(n.path), every); ok {
+		if c, ok := ParseContender(path.Base(n.path), Every); ok {
 			mine = append(mine, c.Marker)
 		}
 	}
 	there := make(map[string]bool)
 	var fresh []string
 	s.mu.Lock()
-	for _, c := range Contenders(children, every) {
+	for _, c := range Contenders(children, Every) {
 		if looksFor(c, mine) || c.Marker.IsReader() && mine[0].IsReader() {
 			continue
 		}

@@ -149,11 +149,10 @@ func (l *Lease) search(ctx context.Context, lock *line.Own) (Leased, error) {
 	for i := range paths {
 		paths[i] = l.slot(i) + leaseNode
 	}
-	i := -1
-	for _, look := range attempt.Each(lock.Session(), paths, (*zk.Batch).Get) {
-		i++
+	i := 0
+	for path, look := range attempt.Each(lock.Session(), paths, (*zk.Batch).Get) {
 		d, err := look.Get(ctx)
-		r, _, err := parseLease(paths[i], d, err)
+		r, _, err := parseLease(path, d, err)
 		switch {
 		case errors.Is(err, ErrLeaseFormat):
 			unknown = err
@@ -166,6 +165,7 @@ func (l *Lease) search(ctx context.Context, lock *line.Own) (Leased, error) {
 		default:
 			free = append(free, i) // whether it is, the lease's own lock decides
 		}
+		i++
 	}
 	for n, i := range mine {
 		leased, err := l.take(ctx, i, lock)

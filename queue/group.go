@@ -76,6 +76,9 @@ func (b *base) lookAhead(ctx context.Context, sess *zk.Session, p *segment.Txn, 
 			lists = append(lists, b.layout.group(group))
 		}
 	}
+	if len(groups) == 0 {
+		return len(items), nil
+	}
 	if err := p.Look(ctx, sess, lists); err != nil {
 		return 0, err
 	}

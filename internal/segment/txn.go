@@ -26,9 +26,9 @@ type Txn struct {
 	appends []zk.Op
 	size    int // of the request, in bytes, at most
 	items   int
-	ends    map[string]end  // of lists, by their paths
-	absent  map[string]bool // paths of lists that Txn.Make is to make
-	touched map[string]end  // lists that were appended to, whose end the transaction checks
+	ends    map[string]end   // of lists, by their paths
+	absent  map[string]bool  // paths of lists that Txn.Make is to make; nil if Look has found none
+	touched map[string]*List // that were appended to, by their paths: the transaction checks their ends
 }
 
 // end is where a list ends.
@@ -40,8 +40,7 @@ type end struct {
 // NewTxn returns a transaction that begins with guards.
 func (s *Store) NewTxn(guards ...zk.Op) *Txn {
 	t := &Txn{
-		store: s, size: 1024, Packet: s.Packet,
-		ends: make(map[string]end), absent: make(map[string]bool), touched: make(map[string]end),
+		store: s, size: 1024, Packet: s.Packet, ends: make(map[string]end), touched: make(map[string]*List),
 	}
 	for _, op := range guards {
 		t.Guard(op)
@@ -67,9 +66,9 @@ func (t *Txn) Size() int { return t.size }
 // Ops returns the operations to send: the guards, the appends, and for each list a change of its change node.
 func (t *Txn) Ops() []zk.Op {
 	ops := slices.Concat(t.guards, t.appends)
-	for _, e := range t.touched {
-		if e.list.Change != "" {
-			ops = append(ops, zk.SetOp(e.list.Change, nil, -1))
+	for _, l := range t.touched {
+		if l.Change != "" {
+			ops = append(ops, zk.SetOp(l.Change, nil, -1))
 		}
 	}
 	return ops
@@ -109,6 +108,9 @@ func (t *Txn) Look(ctx context.Context, sess *zk.Session, lists []*List) error {
 		switch n := last(c.Names); {
 		case errors.Is(err, zk.NoNode):
 			if l.Made {
+				if t.absent == nil {
+					t.absent = make(map[string]bool)
+				}
 				t.absent[dir] = true
 			}
 		case err != nil:
@@ -178,8 +180,8 @@ func (t *Txn) Append(l *List, data []byte) {
 	tail := e.tail
 	large := len(data) > SmallItem
 	full := tail.count >= t.store.Items || large && !tail.large
-	if _, ok := t.touched[l.Dir]; !ok {
-		t.touched[l.Dir] = e
+	if t.touched[l.Dir] == nil {
+		t.touched[l.Dir] = e.list
 		t.size += OpSize + len(l.Change)
 		if !full { // else the seal checks the same
 			t.add(zk.CheckOp(l.Segment(tail.segment), 0), len(l.Dir)+12)

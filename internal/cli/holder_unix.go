@@ -155,7 +155,7 @@ func (l *locker) holdForProcess(ctx context.Context) error {
 	}
 	switch cause := context.Cause(wanted); {
 	case errors.Is(cause, errCalledOff):
-		return &command.Error{Code: command.ExitNotAcquired} // nobody waits for a message
+		return &command.Error{Code: command.ExitNotAcquired} // the turnstile that would show a message has ended
 	case errors.Is(cause, errUnlocked), errors.Is(cause, errProcessEnded):
 		return &command.Error{Code: command.ExitNotAcquired, Err: fmt.Errorf("%s: not acquired: %w", l.run.Path, cause)}
 	}
@@ -173,13 +173,7 @@ func (l *locker) holdForProcess(ctx context.Context) error {
 		return command.Failed(errors.Join(errCalledOff, h.GiveBack(context.WithoutCancel(ctx))))
 	}
 	p := supervise.Attach(process, l.run.Command("", h, h.Token), h, signals, door.asked)
-	begin := time.Now()
-	result := p.Wait(ctx)
-	if err := h.GiveBack(context.WithoutCancel(ctx)); result.Lost == nil {
-		result.Lost = err
-	}
-	l.app.Detail("%s: unlocked after %v", l.run.Path, time.Since(begin).Round(time.Millisecond))
-	if result.Lost != nil {
+	if result := l.run.Await(ctx, h, p, time.Now()); result.Lost != nil {
 		return l.run.LostError(result.Lost)
 	}
 	return nil

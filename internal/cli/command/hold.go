@@ -57,16 +57,23 @@ func (r *Runner) Run(ctx context.Context, h Hold, signals *supervise.Signals, pr
 		_ = h.GiveBack(context.WithoutCancel(ctx)) // nothing ran under it
 		return supervise.Result{}, CannotRun(err)
 	}
-	result := p.Wait(ctx)
-	if err := h.GiveBack(context.WithoutCancel(ctx)); result.Lost == nil {
-		result.Lost = err
-	}
-	r.App.Detail("%s: %s after %v", r.Path, r.Words.Over, time.Since(begin).Round(time.Millisecond))
+	result := r.Await(ctx, h, p, begin)
 	if result.Lost == nil && p.RunsOn(leftoverWait) {
 		r.App.Say("%s: warning: the command has ended, but processes that it started still run without the %s; "+
 			"end the command with wait", r.Path, r.Words.Noun)
 	}
 	return result, nil
+}
+
+// Await waits until a process has ended that runs under a hold since some time, gives the hold back, and returns what
+// happened to both.
+func (r *Runner) Await(ctx context.Context, h Hold, p *supervise.Process, since time.Time) supervise.Result {
+	result := p.Wait(ctx)
+	if err := h.GiveBack(context.WithoutCancel(ctx)); result.Lost == nil {
+		result.Lost = err
+	}
+	r.App.Detail("%s: %s after %v", r.Path, r.Words.Over, time.Since(since).Round(time.Millisecond))
+	return result
 }
 
 // Command returns the command for a hold, without standard input. env is added to its environment.

@@ -193,9 +193,14 @@ func (p *pool) untilEmpty(ctx context.Context, q *queue.Queue, first bool) (*que
 			stop(cmp.Or(err, errNothingLeft))
 		}
 	})
-	item, err := q.Take(taking)
-	if err != nil && taking.Err() != nil {
-		err = context.Cause(taking)
+	return take(taking, q)
+}
+
+// take takes an item. If ctx ends first it returns ctx's cause, without the queue's words around it.
+func take(ctx context.Context, q *queue.Queue) (*queue.Item, error) {
+	item, err := q.Take(ctx)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
 	}
 	return item, err
 }
@@ -228,11 +233,7 @@ func (p *pool) takeFor(ctx context.Context, q *queue.Queue, pause time.Duration)
 		ctx, stop = context.WithTimeout(ctx, pause)
 		defer stop()
 	}
-	item, err := q.Take(ctx)
-	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	return item, err
+	return take(ctx, q)
 }
 
 // over reports whether there is nothing to take: not only because of a pause, or of a rate, which will be over. No item

@@ -324,6 +324,15 @@ func (m *importer) mayNotSet(err error, nodes []entry) bool {
 	return false
 }
 
+// fence returns nil when everything is done, or never will be, that was sent for the live session before: a write that
+// every server refuses has come behind it.
+func fence(ctx context.Context, sess *zk.Session, path string) error {
+	if err := sess.Delete(ctx, path, noVersion); zk.OutcomeOf(err) != zk.Refused {
+		return err
+	}
+	return nil
+}
+
 // applied reports whether a transaction with a lost answer has created its nodes. It looks behind a write of the live
 // session, which is applied after everything that was on its way before. If other clients have created the nodes, the
 // first and the last one differ in their transactions or their data, unless they import the same.
@@ -332,7 +341,7 @@ func (m *importer) applied(ctx context.Context, nodes []entry) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := sess.Delete(ctx, m.Path, noVersion); err != nil && zk.OutcomeOf(err) != zk.Refused {
+	if err := fence(ctx, sess, m.Path); err != nil {
 		return false, err
 	}
 	var zxids [2]int64

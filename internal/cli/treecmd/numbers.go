@@ -5,7 +5,6 @@ package treecmd
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -95,10 +94,20 @@ func (m *importer) continueNumbers(ctx context.Context) error {
 func (m *importer) continueNumber(ctx context.Context, path string, next int64) error {
 	child := path + "/turnstile-import-" + rand.Text()
 	most := max(1, min(pairsAtOnce, batchBytes/(2*(len(child)+opBytes))))
-	for {
+	for unsure := false; ; {
 		sess, err := m.client.Session(ctx)
 		if err != nil {
 			return err
+		}
+		if unsure {
+			err := fence(ctx, sess, path)
+			switch {
+			case ctx.Err() != nil:
+				return context.Cause(ctx)
+			case err != nil:
+				continue // under the next session
+			}
+			unsure = false
 		}
 		stat, there, err := sess.Exists(ctx, path)
 		switch {
@@ -123,10 +132,6 @@ func (m *importer) continueNumber(ctx context.Context, path string, next int64) 
 		if ctx.Err() != nil || zk.OutcomeOf(err) == zk.Refused {
 			return err
 		}
-		// Unknown: what was on its way is done before this write, and the next look counts it.
-		if err := m.client.Delete(ctx, path, noVersion); err != nil && !errors.Is(err, zk.BadVersion) &&
-			!errors.Is(err, zk.NotEmpty) && zk.OutcomeOf(err) == zk.Refused {
-			return err
-		}
+		unsure = true // the next look counts what is done of it, when nothing of it is on its way any more
 	}
 }

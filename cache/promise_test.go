@@ -216,6 +216,15 @@ func TestWhatIsNoPathFindsNothing(t *testing.T) {
 	}
 }
 
+// await waits until the session has a state.
+func (f *fixture) await(sess *zk.Session, want zk.State) {
+	for state := range sess.States(f.Context()) {
+		if state == want {
+			return
+		}
+	}
+}
+
 // busyTree is a cache of /s whose goroutine is busy, and does nothing, until release is called. A call of Sync has its
 // answer from the server, and waits for the cache.
 func (f *fixture) busyTree() (tree *cache.Tree, sess *zk.Session, synced <-chan error, release func()) {
@@ -247,11 +256,7 @@ func TestStatusIsNotCurrentWithoutAConnection(t *testing.T) {
 		f := setup(t, zktest.On(&net))
 		tree, sess, synced, release := f.busyTree()
 		f.srv.Cut(sess.ID())
-		for state := range sess.States(t.Context()) {
-			if state == zk.Suspended {
-				break
-			}
-		}
+		f.await(sess, zk.Suspended)
 		release()
 		f.must(<-synced) // it has everything that was committed before
 		if s := tree.Synced(); s.Current {
@@ -283,11 +288,7 @@ func TestStatusIsCurrentOnlyAfterTheComparison(t *testing.T) {
 		f.srv.Cut(sess.ID())
 		f.set("/s/a", "missed")
 		f.srv.Heal()
-		for state := range sess.States(t.Context()) {
-			if state == zk.Connected {
-				break
-			}
-		}
+		f.await(sess, zk.Connected)
 		release()
 		if s := tree.Synced(); s.Current {
 			t.Errorf("got %+v before anything was compared", s)
@@ -349,17 +350,10 @@ func TestStatusTellsOfAReconnectThatTheCacheHasNotNoticed(t *testing.T) {
 	f.must(err)
 	f.create("/s/busy")
 	<-busy
-	await := func(want zk.State) {
-		for state := range sess.States(t.Context()) {
-			if state == want {
-				return
-			}
-		}
-	}
 	f.srv.Cut(sess.ID())
-	await(zk.Suspended)
+	f.await(sess, zk.Suspended)
 	f.srv.Heal()
-	await(zk.Connected)
+	f.await(sess, zk.Connected)
 	if s := tree.Synced(); s.Current || s.Behind <= 0 {
 		t.Errorf("got %+v before anything was compared", s)
 	}

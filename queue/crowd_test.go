@@ -139,15 +139,7 @@ func TestItemsOfALostConsumerAreDividedAmongTheOthers(t *testing.T) {
 // waiter returns a queue whose consumer waits for an item, with its session.
 func (w *world) waiter(t *testing.T, got chan<- *queue.Item) int64 {
 	t.Helper()
-	client := w.Client(t, 20*time.Second)
-	q, err := queue.New(client, root, queue.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	sess, err := client.Session(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	q, sess := w.queueAndSession()
 	go takeInto(t, q, got)
 	synctest.Wait()
 	return sess.ID()

@@ -260,15 +260,7 @@ func TestItemsListsNothingTwiceWhileAClaimIsCut(t *testing.T) {
 				producer, other := w.queue(queue.Config{}), w.queue(queue.Config{})
 				const items = 60
 				putAll(t, producer, 0, items)
-				client := w.Client(t, 20*time.Second)
-				lister, err := queue.New(client, root, queue.Config{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				sess, err := client.Session(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				lister, sess := w.queueAndSession()
 				held := takeBatch(t, w.queue(queue.Config{}), 40)[0].Session().ID()
 				for range 3 {
 					done(t, take(t, w.queue(queue.Config{}))) // they are there: the claim is cut into parts

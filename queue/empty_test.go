@@ -116,15 +116,7 @@ func TestQueueWhoseItemsPutOthersIsNeverEmpty(t *testing.T) {
 // the other way round.
 func TestItemThatMovesWhileTheEndIsLookedForIsLeft(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		client := w.Client(t, 20*time.Second)
-		q, err := queue.New(client, root, queue.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		sess, err := client.Session(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		q, sess := w.queueAndSession()
 		other := w.queue(queue.Config{})
 		put(t, other, "a", queue.Message{})
 		item := take(t, other)
@@ -179,21 +171,13 @@ func TestItemThatMovesWhileTheEndIsLookedForIsLeft(t *testing.T) {
 
 func TestWaitForTheEndGoesOnAndEndsAsOthersDo(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		client := w.Client(t, 20*time.Second)
-		q, err := queue.New(client, root, queue.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		q, sess := w.queueAndSession()
 		other := w.queue(queue.Config{})
 		put(t, other, "a", queue.Message{})
 		ctx, cancel := context.WithCancelCause(t.Context())
 		enough := errors.New("enough")
 		first, second := awaitEmpty(ctx, q), awaitEmpty(t.Context(), q)
 		synctest.Wait()
-		sess, err := client.Session(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
 		w.ExpireSession(sess.ID())
 		cancel(enough)
 		if err := <-first; !errors.Is(err, enough) {

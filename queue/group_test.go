@@ -619,6 +619,32 @@ func TestManyGroupsAreLookedAtTogether(t *testing.T) {
 	})
 }
 
+// whileAGroupIsMade calls put, which succeeds, and change when the transaction that makes the group's list is on its
+// way.
+func (w *world) whileAGroupIsMade(put func() error, change func()) {
+	w.t.Helper()
+	held, release := context.WithCancel(w.t.Context())
+	reached := make(chan struct{}, 1)
+	w.Control(func(r zktest.Request) zktest.Fault {
+		if slices.ContainsFunc(r.Parts, func(p zktest.Part) bool {
+			return p.Op == zktest.OpCreate && strings.HasPrefix(p.Path, root+"/groups/")
+		}) {
+			reached <- struct{}{}
+			return zktest.Until(held)
+		}
+		return zktest.Pass
+	})
+	ended := make(chan error)
+	go func() { ended <- put() }()
+	<-reached
+	w.Control(nil)
+	change()
+	release()
+	if err := <-ended; err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // Groups that become busy after a put has looked at them, and a directory that is gone by then, cost it only another
 // attempt.
 func TestGroupsThatChangeWhileMoreArePut(t *testing.T) {
@@ -636,29 +662,10 @@ func TestGroupsThatChangeWhileMoreArePut(t *testing.T) {
 			for i := range 3 {
 				messages = append(messages, queue.Message{Group: fmt.Sprint("g", i), Body: []byte("late")})
 			}
-			held, release := context.WithCancel(t.Context())
-			reached := make(chan struct{}, 1)
-			w.Control(func(r zktest.Request) zktest.Fault {
-				if slices.ContainsFunc(r.Parts, func(p zktest.Part) bool {
-					return p.Op == zktest.OpCreate && strings.HasPrefix(p.Path, root+"/groups/")
-				}) {
-					reached <- struct{}{}
-					return zktest.Until(held)
-				}
-				return zktest.Pass
-			})
-			ended := make(chan error)
-			go func() {
+			w.whileAGroupIsMade(func() error {
 				_, err := q.PutBatch(t.Context(), messages)
-				ended <- err
-			}()
-			<-reached
-			w.Control(nil)
-			change()
-			release()
-			if err := <-ended; err != nil {
-				t.Fatal(err)
-			}
+				return err
+			}, change)
 			for range messages {
 				done(t, take(t, other))
 			}
@@ -748,26 +755,7 @@ func TestTwoPutsThatMakeTheSameGroup(t *testing.T) {
 					return err
 				}
 			}
-			held, release := context.WithCancel(t.Context())
-			reached := make(chan struct{}, 1)
-			w.Control(func(r zktest.Request) zktest.Fault {
-				if slices.ContainsFunc(r.Parts, func(p zktest.Part) bool {
-					return p.Op == zktest.OpCreate && strings.HasPrefix(p.Path, root+"/groups/")
-				}) {
-					reached <- struct{}{}
-					return zktest.Until(held)
-				}
-				return zktest.Pass
-			})
-			ended := make(chan error)
-			go func() { ended <- late() }()
-			<-reached
-			w.Control(nil)
-			putGroup(t, other, "g", 0, 1)
-			release()
-			if err := <-ended; err != nil {
-				t.Fatal(err)
-			}
+			w.whileAGroupIsMade(late, func() { putGroup(t, other, "g", 0, 1) })
 			wantLen(t, other, queue.Counts{Ready: 1, Waiting: 1})
 			for _, body := range []string{"g:0", "g:1"} {
 				item := take(t, other)

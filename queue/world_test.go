@@ -49,6 +49,21 @@ func (w *world) queue(cfg queue.Config) *queue.Queue {
 	return q
 }
 
+// queueAndSession returns a queue of its own client, with the client's session. It is not closed.
+func (w *world) queueAndSession() (*queue.Queue, *zk.Session) {
+	w.t.Helper()
+	client := w.Client(w.t, 20*time.Second)
+	q, err := queue.New(client, root, queue.Config{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	sess, err := client.Session(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return q, sess
+}
+
 // oneIn returns a fault for one request in n on average, of all clients. It is not every n-th: n may be the number of
 // requests in an attempt to build the queue's nodes, and then each attempt would fail at the same request.
 func oneIn(n int, fault zktest.Fault) func(zktest.Request) zktest.Fault {

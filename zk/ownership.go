@@ -54,7 +54,7 @@ func (o *Ownership) Begin() {
 	} else {
 		select {
 		case s.owning <- struct{}{}:
-		default: // nobody has looked since the last time
+		default: // keep has not looked since the last time
 		}
 	}
 	s.owned = o

@@ -33,7 +33,7 @@ const unlocked = "unlocked\n"
 // as the holder lives: a holder that was killed cannot be mistaken for another process.
 type door struct {
 	listener net.Listener
-	asked    chan struct{} // closed when somebody asks
+	asked    chan struct{} // closed at the first request to unlock
 
 	mu    sync.Mutex // guards conns
 	conns []net.Conn // of those who ask

@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// refused reports whether nobody listens on a socket that exists.
+// refused reports whether err says that a socket exists, and that no process listens on it.
 func refused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }

@@ -6,5 +6,5 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// refused reports whether nobody listens on a socket that exists.
+// refused reports whether err says that a socket exists, and that no process listens on it.
 func refused(err error) bool { return errors.Is(err, windows.WSAECONNREFUSED) }

@@ -39,7 +39,7 @@ func Init(program string, args []string) (Ending, error) {
 			return ending, nil
 		}
 	}
-	panic("not reached: nobody closes the channel")
+	panic("not reached: the channel is never closed")
 }
 
 // reap reaps all children that have ended, and reports whether one of them is the given one, and how that ended.

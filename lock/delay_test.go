@@ -269,7 +269,7 @@ func TestDelaySurvivesLostReplies(t *testing.T) {
 			t.Run(kind+", "+name, func(t *testing.T) {
 				t.Parallel()
 				for nth := range soak.Steps(name, faults) {
-					if nth > 16 {
+					if nth > soak.Pick(10, 16) {
 						break
 					}
 					synctest.Test(t, func(t *testing.T) {

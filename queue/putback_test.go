@@ -135,7 +135,7 @@ func TestItemThatWasGivenBackComesBeforeWhatIsLeftBehindItsPlace(t *testing.T) {
 func TestListOfClaimsStaysSmall(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
-		const n = 2000
+		const n = 1300
 		putAll(t, q, 0, n)
 		var items []*queue.Item
 		for len(items) < n {

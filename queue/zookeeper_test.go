@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/peer"
+	"github.com/seed-a3166700/turnstile/internal/soak"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -32,7 +33,8 @@ func TestQueueOnAnEnsembleThatLosesItsLeader(t *testing.T) {
 		}
 		return q
 	}
-	const producers, items = 3, 200
+	const producers = 3
+	items := soak.Pick(120, 200)
 	l := newLedger(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()

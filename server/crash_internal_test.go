@@ -206,7 +206,7 @@ func (p *crashPoint) check(t *testing.T) {
 
 func TestCrashAtAnyWriteLosesNothingAcknowledged(t *testing.T) {
 	t.Parallel()
-	limit, rounds := soak.Pick(100, 400), soak.Pick(40, 100)
+	limit, rounds := soak.Pick(60, 400), soak.Pick(40, 100)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	mem := vfs.NewCrashableMem()

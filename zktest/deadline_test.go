@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/soak"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
@@ -41,7 +42,7 @@ func TestSessionEndsHereBeforeItEndsAtTheServer(t *testing.T) {
 	for name, silence := range silences {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range uint64(40) {
+			for seed := range soak.Pick[uint64](16, 40) {
 				synctest.Test(t, func(t *testing.T) { endFirst(t, rand.New(rand.NewPCG(seed, 0)), silence) })
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/peer"
+	"github.com/seed-a3166700/turnstile/internal/soak"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
@@ -87,7 +88,7 @@ func follow(ctx context.Context, s *zk.Session, path, last string) error {
 
 func TestNoWatchEventIsLostWhileTheConnectionIsCut(t *testing.T) {
 	t.Parallel()
-	const nodes, rounds = 500, 12
+	nodes, rounds := 500, soak.Pick(5, 12)
 	t.Run("sockets", func(t *testing.T) {
 		t.Parallel()
 		srv := zktest.Run(t)

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/peer"
-	"github.com/seed-a3166700/turnstile/internal/soak"
+	"github.com/seed-a3166700/turnstile/internal/test/peer"
+	"github.com/seed-a3166700/turnstile/internal/test/soak"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zk"
 )

@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"github.com/seed-a3166700/turnstile/internal/soak"
+	"github.com/seed-a3166700/turnstile/internal/test/soak"
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 

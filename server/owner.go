@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/store"
-	"github.com/seed-a3166700/turnstile/internal/tree"
 	"github.com/seed-a3166700/turnstile/internal/wire"
+	"github.com/seed-a3166700/turnstile/server/internal/store"
+	"github.com/seed-a3166700/turnstile/server/internal/tree"
 )
 
 // owner is the state that one goroutine at a time owns: the tree, the sessions and the batch being filled. Usually that

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	zookeeper "github.com/seed-a3166700/turnstile/internal/peer"
+	zookeeper "github.com/seed-a3166700/turnstile/internal/test/peer"
 	"github.com/seed-a3166700/turnstile/internal/wire"
 	"github.com/seed-a3166700/turnstile/zk"
 )

@@ -18,7 +18,7 @@ import (
 
 	"github.com/seed-a3166700/turnstile/elect"
 	"github.com/seed-a3166700/turnstile/internal/line"
-	"github.com/seed-a3166700/turnstile/internal/peer"
+	"github.com/seed-a3166700/turnstile/internal/test/peer"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zk"

@@ -19,7 +19,7 @@ export GORACE ?= atexit_sleep_ms=0
 
 .DEFAULT_GOAL := help
 .PHONY: help build test check soak conformance interop lin partitions hostile deep fuzz bench herd cover lint fix \
-	modules peers
+	modules promises peers
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -117,6 +117,9 @@ fix: ## Format, fix what tools can, wrap Markdown, and write the file map of doc
 
 modules: ## Download the modules of all go.mod files
 	for dir in . test/bench $(MODULES); do $(GO) -C $$dir mod download; done
+
+promises: ## List the tests that show each promise of docs/guarantees.md
+	$(GO) test -count=1 -v -run TestEachPromiseIsShownByTests ./test/house
 
 peers: ## Install the other projects' servers and clients for the tests (Debian, Ubuntu)
 	@.ci/peers install

@@ -39,6 +39,8 @@ type arena struct {
 
 // TestOneHolderAtATime contends on the embedded server, and in soaks on Apache ZooKeeper, too; package lin contends
 // there in every run.
+//
+// Promise: 1, 4
 func TestOneHolderAtATime(t *testing.T) {
 	all := []func(t *testing.T){onTheEmbeddedServer, onAStandaloneZooKeeper, onAnEnsemble}
 	for i, contend := range soak.Pick(all[:1], all) {

@@ -83,6 +83,8 @@ func (m *mortal) kill() {
 // or reply exceeds a packet a quarter of the usual size.
 //
 // The speed at each depth is in the log.
+//
+// Promise: 7
 func TestDeepQueueSurvivesKills(t *testing.T) {
 	t.Parallel()
 	const batch = 5000

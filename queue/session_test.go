@@ -15,6 +15,8 @@ import (
 
 // Whenever the session of a producer and consumer ends, and whether or not what it asked last was done: what was put
 // is delivered, once under its id, and what was done is not delivered again.
+//
+// Promise: 7
 func TestSessionEndedAtAnyStepLosesNothing(t *testing.T) {
 	t.Parallel()
 	faults := map[string]zktest.Fault{"before": zktest.Refuse, "after": zktest.DropReply}

@@ -204,6 +204,7 @@ func (p *crashPoint) check(t *testing.T) {
 	}
 }
 
+// Promise: 10
 func TestCrashAtAnyWriteLosesNothingAcknowledged(t *testing.T) {
 	t.Parallel()
 	limit, rounds := soak.Pick(60, 400), soak.Pick(40, 100)

@@ -152,6 +152,7 @@ func TestServerThatMakesNoSessionsIsLeftForAnother(t *testing.T) {
 	})
 }
 
+// Promise: 8
 func TestApacheZooKeeperConfirmsTheEndOfASessionAndRefusesANewOneWithoutQuorum(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -192,6 +193,7 @@ func TestApacheZooKeeperConfirmsTheEndOfASessionAndRefusesANewOneWithoutQuorum(t
 	}
 }
 
+// Promise: 8
 func TestReadOnlyServerCannotConfirmTheEndOfASession(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

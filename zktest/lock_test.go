@@ -183,6 +183,7 @@ func contend(
 	return reached
 }
 
+// Promise: 1, 4
 func TestLockIsExclusiveAndLeavesNothingWhateverHitsItAtWhicheverStep(t *testing.T) {
 	t.Parallel()
 	for name, fault := range stepFaults {

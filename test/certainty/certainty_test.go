@@ -19,6 +19,7 @@ func (m model) with(r rule) model {
 	return m
 }
 
+// Promise: 2
 func TestRuleHoldsInEveryInterleaving(t *testing.T) {
 	t.Parallel()
 	wantHolds(t, base.with(ours(base.interval)))
@@ -26,6 +27,8 @@ func TestRuleHoldsInEveryInterleaving(t *testing.T) {
 
 // A client that held nothing for a while is certain again after one write, if no PING is delayed by more than the gap
 // allows.
+//
+// Promise: 2
 func TestRuleHoldsForAClientThatWasIdle(t *testing.T) {
 	t.Parallel()
 	idle := base
@@ -40,6 +43,7 @@ func TestRuleHoldsForAClientThatWasIdle(t *testing.T) {
 	})
 }
 
+// Promise: 2
 func TestWeakerRulesFail(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -63,6 +67,8 @@ func TestWeakerRulesFail(t *testing.T) {
 
 // The margin does not make up for a late PING, because a client that was silent for a while loses more than that. A
 // longer gap does.
+//
+// Promise: 2
 func TestLatePingNeedsLongerGap(t *testing.T) {
 	t.Parallel()
 	late := base

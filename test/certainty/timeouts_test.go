@@ -47,6 +47,8 @@ var one = model{
 
 // Counting with the timeout of the last handshake fails in two ways. A new leader counts with that of the creation, and
 // a handshake whose answer is lost has shortened the clock all the same.
+//
+// Promise: 2
 func TestTimeoutOfTheLastHandshakeFails(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -70,6 +72,8 @@ func TestTimeoutOfTheLastHandshakeFails(t *testing.T) {
 }
 
 // Servers with a longer minimum grant more than was asked for.
+//
+// Promise: 2
 func TestTimeoutOfTheCreationHolds(t *testing.T) {
 	t.Parallel()
 	m := base
@@ -79,6 +83,8 @@ func TestTimeoutOfTheCreationHolds(t *testing.T) {
 
 // It is an assumption that no server grants less: a handshake may have arrived whose answer has not, or may arrive when
 // the client has long had another answer.
+//
+// Promise: 2
 func TestTimeoutOfTheCreationNeedsServersThatGrantIt(t *testing.T) {
 	t.Parallel()
 	wantFails(t, unequal)
@@ -92,6 +98,8 @@ func TestTimeoutOfTheCreationNeedsServersThatGrantIt(t *testing.T) {
 }
 
 // The embedded server needs no such assumption, whichever rule its clients follow.
+//
+// Promise: 2
 func TestServerThatKeepsTheLargerTimeoutNeedsNoAssumption(t *testing.T) {
 	t.Parallel()
 	for _, rule := range []struct {

@@ -98,6 +98,8 @@ func profiles() []profile {
 }
 
 // TestScript runs every case on every server and compares the transcripts, line by line.
+//
+// Promise: 11
 func TestScript(t *testing.T) {
 	t.Parallel()
 	for _, p := range profiles() {

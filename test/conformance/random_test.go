@@ -22,6 +22,8 @@ var (
 // TestRandomPrograms runs random programs of several sessions on Apache ZooKeeper and on our server. After each step
 // all answers, and all events of the step in any session, must be equal. A failure names the seed that repeats it,
 // and shows the program without the steps that it does not need.
+//
+// Promise: 11
 func TestRandomPrograms(t *testing.T) { //nolint:tparallel // programs count the zxids of the servers that they share
 	t.Parallel()
 	if !peer.Installed() && os.Getenv("CI") != "true" {

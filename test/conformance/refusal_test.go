@@ -10,6 +10,8 @@ import (
 // TestOperationsOfServersAreRefused is for our server only. ZooKeeper 3.8.0 accepts these operations from any client:
 // it answers createSession with a second session in a frame without a header, logs deleteContainer of any path, and
 // never answers a check.
+//
+// Promise: 11
 func TestOperationsOfServersAreRefused(t *testing.T) {
 	t.Parallel()
 	tg := ours(t, "main")[0]

@@ -9,6 +9,8 @@ import (
 
 // TestRestart runs a script with a restart in it. Afterwards everything that was answered, the sessions and their
 // ephemerals are still there.
+//
+// Promise: 11
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	var want []string

@@ -16,6 +16,8 @@ const cachedRoot = "/cached"
 
 // TestCachesShowWhatThoseOfThePeersShow has a cache of each project follow one tree, while each of them changes it, is
 // killed or loses its session.
+//
+// Promise: 15
 func TestCachesShowWhatThoseOfThePeersShow(t *testing.T) {
 	t.Parallel()
 	needJava(t)

@@ -16,6 +16,8 @@ import (
 
 // A server before 3.9 stores one mode for each path and connection, so that a one-shot watch takes the place of the
 // cache's.
+//
+// Promise: 15
 func TestCacheSurvivesAOneShotWatchOnItsPath(t *testing.T) {
 	t.Parallel()
 	link := zktest.Proxy(t, apacheServer(t))
@@ -69,6 +71,8 @@ func TestCacheSurvivesAOneShotWatchOnItsPath(t *testing.T) {
 }
 
 // TestCachesOfOnePathDoNotDisturbEachOther: they have persistent watches of different modes.
+//
+// Promise: 15
 func TestCachesOfOnePathDoNotDisturbEachOther(t *testing.T) {
 	t.Parallel()
 	link := zktest.Proxy(t, apacheServer(t))
@@ -123,6 +127,8 @@ func TestCachesOfOnePathDoNotDisturbEachOther(t *testing.T) {
 
 // TestCacheFollowsApacheZooKeeper covers what servers do differently: events without zxids, multiRead, and the removal
 // of persistent watches.
+//
+// Promise: 15
 func TestCacheFollowsApacheZooKeeper(t *testing.T) {
 	t.Parallel()
 	link := zktest.Proxy(t, apacheServer(t))

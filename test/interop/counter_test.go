@@ -98,6 +98,8 @@ func eachOf(
 
 // TestCountersAreThoseOfThePeers adds on both sides of each counter: in turn, with negative numbers, and at the same
 // time.
+//
+// Promise: 14
 func TestCountersAreThoseOfThePeers(t *testing.T) {
 	t.Parallel()
 	needCounters(t)
@@ -186,6 +188,8 @@ func wantSoon(t *testing.T, p *queuePeer, name, want string) {
 }
 
 // TestSequencesAndCachedAtomicLongsGiveOutDifferentIds claims ids from one node on both sides.
+//
+// Promise: 14
 func TestSequencesAndCachedAtomicLongsGiveOutDifferentIds(t *testing.T) {
 	t.Parallel()
 	needCounters(t)
@@ -217,6 +221,8 @@ func TestSequencesAndCachedAtomicLongsGiveOutDifferentIds(t *testing.T) {
 }
 
 // TestValuesAreThoseOfSharedValue sets, seeds and watches on both sides.
+//
+// Promise: 14
 func TestValuesAreThoseOfSharedValue(t *testing.T) {
 	t.Parallel()
 	needCounters(t)
@@ -283,6 +289,8 @@ func count(args []string) error {
 
 // TestKilledCountersLoseAndRepeatNothing kills processes of either side that count, again and again, while another one
 // of ours counts on. Of each process that was killed, at most the call that was under way is uncertain.
+//
+// Promise: 14
 func TestKilledCountersLoseAndRepeatNothing(t *testing.T) {
 	t.Parallel()
 	needCounters(t)

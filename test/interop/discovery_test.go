@@ -17,6 +17,8 @@ const discoverySession = 4 * time.Second
 
 // TestServicesAreSharedWithCurator registers services on both sides. Each side finds the other's, follows how they
 // come, change, go and die, and what ours writes is what Curator would have written.
+//
+// Promise: 17
 func TestServicesAreSharedWithCurator(t *testing.T) {
 	t.Parallel()
 	needJava(t)

@@ -40,6 +40,8 @@ const (
 )
 
 // TestJavaClient runs ZooKeeper's own client.
+//
+// Promise: 11
 func TestJavaClient(t *testing.T) {
 	t.Parallel()
 	needJava(t)
@@ -50,6 +52,8 @@ func TestJavaClient(t *testing.T) {
 }
 
 // TestCurator runs Curator's framework and all of its recipes.
+//
+// Promise: 11
 func TestCurator(t *testing.T) {
 	t.Parallel()
 	needJava(t)
@@ -61,6 +65,8 @@ func TestCurator(t *testing.T) {
 
 // TestCommandLineClient runs the class of zkCli.sh with one command a run, as scripts do, and with several commands
 // at its prompt.
+//
+// Promise: 11
 func TestCommandLineClient(t *testing.T) {
 	t.Parallel()
 	peer.Need(t, "java", zookeeperJar)

@@ -40,6 +40,8 @@ var suite = map[string][]string{
 }
 
 // TestKazooSuite runs the tests of kazoo 2.8.0.
+//
+// Promise: 11
 func TestKazooSuite(t *testing.T) {
 	t.Parallel()
 	peer.Need(t, python, kazooDir)

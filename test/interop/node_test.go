@@ -165,6 +165,8 @@ var nodeModes = map[string]member.NodeMode{
 // TestNodesAreKeptBesideThoseOfCurator has both sides keep nodes of every mode in one directory. Each node comes back,
 // at its first name, after its deletion, after the end of its session and after a cut connection, and what happens to
 // one side leaves the other's nodes as they are.
+//
+// Promise: 16
 func TestNodesAreKeptBesideThoseOfCurator(t *testing.T) {
 	t.Parallel()
 	onNodes(t, func(w *nodes) {
@@ -244,6 +246,8 @@ func TestNodesAreKeptBesideThoseOfCurator(t *testing.T) {
 }
 
 // TestNodeOfALiveCuratorIsWaitedFor has both sides keep one ephemeral node.
+//
+// Promise: 16
 func TestNodeOfALiveCuratorIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	onNodes(t, func(w *nodes) {
@@ -334,6 +338,8 @@ func TestCuratorTreatsItsOwnNodeAsItTreatsOurs(t *testing.T) {
 }
 
 // TestPersistentNodeIsKeptByBothSides has both sides keep one node without an owner.
+//
+// Promise: 16
 func TestPersistentNodeIsKeptByBothSides(t *testing.T) {
 	t.Parallel()
 	onNodes(t, func(w *nodes) {
@@ -374,6 +380,8 @@ func TestPersistentNodeIsKeptByBothSides(t *testing.T) {
 }
 
 // TestTTLNodeLastsWhileEitherSideKeepsIt has both sides keep one node with a TTL.
+//
+// Promise: 16
 func TestTTLNodeLastsWhileEitherSideKeepsIt(t *testing.T) {
 	t.Parallel()
 	onNodes(t, func(w *nodes) {

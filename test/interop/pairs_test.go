@@ -21,6 +21,8 @@ const patience = 6 * time.Minute
 // while they are inside and then restarted. A referee checks who is inside. TURNSTILE_HANDOVERS is how often each pair
 // passes the lock to the other side; then both sides are killed. By default they do so a few times, and one of two
 // pairs loses our side, the other one theirs.
+//
+// Promise: 1, 5
 func TestPairsExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	goal, victims := 20, 1

@@ -32,6 +32,8 @@ func (b *bench) ours(test string) classicQueue {
 }
 
 // TestClassicQueuesBesideTheirOriginals puts and takes the items of one queue with ours and with the original.
+//
+// Promise: 7
 func TestClassicQueuesBesideTheirOriginals(t *testing.T) {
 	t.Parallel()
 	onEachKind(t, func(b *bench) {
@@ -220,6 +222,8 @@ func (b *bench) unlessOver(ctx context.Context, err error) {
 }
 
 // TestElementsOfOneNodeAreReadByCuratorAndUs puts several bodies in one node.
+//
+// Promise: 7
 func TestElementsOfOneNodeAreReadByCuratorAndUs(t *testing.T) {
 	t.Parallel()
 	onEachKind(t, func(b *bench) {
@@ -251,6 +255,8 @@ func TestElementsOfOneNodeAreReadByCuratorAndUs(t *testing.T) {
 }
 
 // TestRemovalByIDCountsTheSameHereAndThere removes items of the other side by their ids.
+//
+// Promise: 7
 func TestRemovalByIDCountsTheSameHereAndThere(t *testing.T) {
 	t.Parallel()
 	needJava(t)

@@ -73,6 +73,8 @@ func startHolder(t *testing.T, h *host) *exec.Cmd {
 }
 
 // TestItemsOfAKilledConsumerAreDeliveredAgain kills consumers of either side that hold an item of a queue with locks.
+//
+// Promise: 7
 func TestItemsOfAKilledConsumerAreDeliveredAgain(t *testing.T) {
 	t.Parallel()
 	needJava(t)

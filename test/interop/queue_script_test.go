@@ -212,6 +212,8 @@ func (s script) fits(k classicKind) bool {
 
 // TestWhatOneSideDoesToAClassicQueueTheOtherSees runs every operation that both sides have on ours and on the
 // original.
+//
+// Promise: 7
 func TestWhatOneSideDoesToAClassicQueueTheOtherSees(t *testing.T) {
 	t.Parallel()
 	onEachKind(t, func(b *bench) {

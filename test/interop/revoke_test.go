@@ -13,6 +13,8 @@ import (
 
 // TestRevocationIsHeardByCuratorAndByUs revokes the lock of a revocable InterProcessMutex, and then lets Curator's
 // Revoker revoke ours.
+//
+// Promise: 2
 func TestRevocationIsHeardByCuratorAndByUs(t *testing.T) {
 	t.Parallel()
 	needJava(t)

@@ -14,6 +14,8 @@ import (
 // one. Of three permits, two such contenders have one each. A third one that wants two does not get them, nor do
 // those behind it. It makes no difference whether the third is ours or Curator's. When it dies, the others continue,
 // which shows that they waited for it.
+//
+// Promise: 5
 func TestThirdWhoWantsTwoOfThreePermitsStandsBehindTwoHalfServed(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -26,6 +26,8 @@ var shared = strings.Split("a,b,c,d,e,f,g,h,i,j", ",")
 const witness = "/witness"
 
 // TestPartitionsAreSharedWithKazoo has a process of each side share items, and lets each come, leave and be killed.
+//
+// Promise: 20
 func TestPartitionsAreSharedWithKazoo(t *testing.T) {
 	t.Parallel()
 	peer.Need(t, python, kazooDir)
@@ -207,6 +209,8 @@ func (s *sharer) leave() error {
 }
 
 // TestLeasesExcludeThoseOfKazoo has holders of both sides take the same leases.
+//
+// Promise: 20
 func TestLeasesExcludeThoseOfKazoo(t *testing.T) {
 	t.Parallel()
 	peer.Need(t, python, kazooDir)

@@ -57,6 +57,7 @@ func endEarly(_ context.Context, w *worker, _ *sync.WaitGroup, _ *zk.Client, _ i
 	return nil
 }
 
+// Promise: 1
 func TestWorkerIsFoundThatHasADataRace(t *testing.T) {
 	t.Parallel()
 	needsRaceDetector(t)
@@ -64,6 +65,8 @@ func TestWorkerIsFoundThatHasADataRace(t *testing.T) {
 }
 
 // Such a worker has no exit of its own, which would tell.
+//
+// Promise: 1
 func TestWorkerIsFoundThatHasADataRaceBeforeItIsKilled(t *testing.T) {
 	t.Parallel()
 	needsRaceDetector(t)
@@ -78,6 +81,7 @@ func TestWorkerIsFoundThatHasADataRaceBeforeItIsKilled(t *testing.T) {
 	}
 }
 
+// Promise: 1
 func TestWorkerIsFoundThatHasEndedBeforeItIsKilled(t *testing.T) {
 	t.Parallel()
 	e := newFailing(t, shortJob)
@@ -88,6 +92,7 @@ func TestWorkerIsFoundThatHasEndedBeforeItIsKilled(t *testing.T) {
 	}
 }
 
+// Promise: 1
 func TestWorkerThatIsKilledHasNotFailed(t *testing.T) {
 	t.Parallel()
 	e := newFailing(t, idleJob)

@@ -20,6 +20,8 @@ const epochLength = 15 * time.Second
 // TestPromisesAreKeptUnderRandomFaults runs epochs of each trial on an ensemble, for as long as TURNSTILE_LIN says. By
 // default each trial has a short one, which is still longer than two sessions. A failure names the target of make that
 // repeats it.
+//
+// Promise: 1, 3, 4, 7, 13, 14, 15, 20
 func TestPromisesAreKeptUnderRandomFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs many processes for long")
@@ -52,6 +54,8 @@ func TestPromisesAreKeptUnderRandomFaults(t *testing.T) {
 
 // A server that is restarted with other limits grants less or more at the next handshake than at the last, whose reply
 // may be lost.
+//
+// Promise: 2
 func TestLocksKeepTheirPromisesWhileAServerRestartsWithOtherLimits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs many processes for long")

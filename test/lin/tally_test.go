@@ -53,6 +53,7 @@ func (y *tally) missing() []string {
 	return slices.DeleteFunc(faultKinds(), func(what string) bool { return y.hits[what] > 0 })
 }
 
+// Promise: 1
 func TestLocksAreNotProvedByFaultsThatHitNothing(t *testing.T) {
 	t.Parallel()
 	y := newTally()

@@ -18,6 +18,8 @@ import (
 // TestHoldersAreToldBeforeOthersAcquire partitions an ensemble in every shape, as often as
 // TURNSTILE_PARTITIONS_PHASES says. By default it has the two shapes that break clients which trust any answer, and
 // one other that is drawn at random. With TURNSTILE_PARTITIONS_WRITE other projects are measured, too.
+//
+// Promise: 2
 func TestHoldersAreToldBeforeOthersAcquire(t *testing.T) {
 	if testing.Short() {
 		t.Skip("partitions take long")

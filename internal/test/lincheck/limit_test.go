@@ -7,6 +7,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/test/lincheck"
 )
 
+// Promise: 1
 func TestPermitsBeyondAWatchedLimitAreRefused(t *testing.T) {
 	t.Parallel()
 	first := lincheck.Limit{Permits: 2, Asked: 1, Done: 2}

@@ -80,16 +80,19 @@ func hold(client int, token, got, alive, ended int64) lincheck.Hold {
 	}
 }
 
+// Promise: 1
 func TestHistoriesThatNoMutexHasAreRefused(t *testing.T) {
 	t.Parallel()
 	expect(t, lincheck.CheckMutex, exclusive)
 }
 
+// Promise: 1
 func TestHistoriesThatNoElectionHasAreRefused(t *testing.T) {
 	t.Parallel()
 	expect(t, lincheck.CheckElection, exclusive)
 }
 
+// Promise: 1
 func TestOneOffenceAmongManyHoldsIsFoundAndShown(t *testing.T) {
 	t.Parallel()
 	var cases []verdict
@@ -115,6 +118,7 @@ func TestOneOffenceAmongManyHoldsIsFoundAndShown(t *testing.T) {
 	}
 }
 
+// Promise: 3
 func TestObserverThatSeesAnEarlierLeaderAgainIsRefused(t *testing.T) {
 	t.Parallel()
 	see := func(observer int, token int64) lincheck.Sighting {
@@ -135,6 +139,7 @@ func TestObserverThatSeesAnEarlierLeaderAgainIsRefused(t *testing.T) {
 	}
 }
 
+// Promise: 3
 func TestLateWriteWithAnOldTokenIsRefused(t *testing.T) {
 	t.Parallel()
 	write := func(token int64, version int32) lincheck.Write { return lincheck.Write{Token: token, Version: version} }

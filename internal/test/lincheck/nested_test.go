@@ -12,6 +12,7 @@ func inside(h lincheck.Hold, token, alive int64) lincheck.Hold {
 	return h
 }
 
+// Promise: 1
 func TestHoldLastsUntilTheLastThatIsNestedInIt(t *testing.T) {
 	t.Parallel()
 	cases := []verdict{
@@ -36,6 +37,7 @@ func TestHoldLastsUntilTheLastThatIsNestedInIt(t *testing.T) {
 	expect(t, lincheck.CheckRW, cases)
 }
 
+// Promise: 1
 func TestNestedHoldWithATokenOfItsOwnIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -29,6 +29,7 @@ func (s *history) reject(body string, token int64, attempt int, at int64) *linch
 	return d
 }
 
+// Promise: 7
 func TestItemsThatAreDoneTogetherAreJudgedEach(t *testing.T) {
 	t.Parallel()
 	// together takes two items and acknowledges both in one call. The call returns at the given time, or fails if
@@ -59,6 +60,7 @@ func TestItemsThatAreDoneTogetherAreJudgedEach(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestPurgesThatNoQueueHasAreRefused(t *testing.T) {
 	t.Parallel()
 	alone := func(p *lincheck.Purge) { p.Session, p.Known = 9, p.Asked }
@@ -186,6 +188,7 @@ func TestPurgesThatNoQueueHasAreRefused(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestRequeuesThatNoQueueHasAreRefused(t *testing.T) {
 	t.Parallel()
 	judgeAll(t, []queueCase{
@@ -307,6 +310,7 @@ func TestRequeuesThatNoQueueHasAreRefused(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestBoundsThatNoQueueKeepsAreRefused(t *testing.T) {
 	t.Parallel()
 	// fill puts three items, which is the bound. Later puts know of them.
@@ -387,6 +391,7 @@ func TestBoundsThatNoQueueKeepsAreRefused(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestPausesThatNoQueueHasAreRefused(t *testing.T) {
 	t.Parallel()
 	states := func(s *history, list ...lincheck.PauseState) { s.Pauses = list }

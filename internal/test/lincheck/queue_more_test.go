@@ -24,6 +24,7 @@ func inGroup(group string, list ...*lincheck.Delivery) {
 	}
 }
 
+// Promise: 7
 func TestGroupsComeOneByOneAndInOrder(t *testing.T) {
 	t.Parallel()
 	judgeAll(t, []queueCase{
@@ -97,6 +98,7 @@ func (s *history) claims(tokens ...int64) {
 	}
 }
 
+// Promise: 7
 func TestNoMoreIsClaimedThanTheRateAllows(t *testing.T) {
 	t.Parallel()
 	rate := lincheck.QueueRate{Items: 10, Per: time.Second, Burst: 1} // one in 100 ms
@@ -148,6 +150,7 @@ func (s *history) periodic(body, id string) {
 	s.Periodic = append(s.Periodic, lincheck.PeriodicPut{Client: 1, Body: body, ID: id})
 }
 
+// Promise: 7
 func TestEachTimeOfAScheduleIsPutOnce(t *testing.T) {
 	t.Parallel()
 	judgeAll(t, []queueCase{

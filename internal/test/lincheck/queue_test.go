@@ -64,6 +64,7 @@ func (s *history) dead(body string, attempts int, reason string) {
 	s.Dead = append(s.Dead, lincheck.Dead{Item: "#" + body, Body: body, Attempts: attempts, Reason: reason})
 }
 
+// Promise: 7
 func TestHistoriesThatNoQueueHasAreRefused(t *testing.T) {
 	t.Parallel()
 	judgeAll(t, []queueCase{

@@ -12,6 +12,7 @@ func of(node string, h lincheck.Hold) lincheck.Hold {
 	return h
 }
 
+// Promise: 1
 func TestHoldIsUndisputedUntilItsNodeIsDeletedByForce(t *testing.T) {
 	t.Parallel()
 	for _, force := range []bool{false, true} {
@@ -54,6 +55,7 @@ func TestHoldIsUndisputedUntilItsNodeIsDeletedByForce(t *testing.T) {
 	}
 }
 
+// Promise: 1
 func TestHoldThatEndsAndNobodyHasAskedForThatIsRefused(t *testing.T) {
 	t.Parallel()
 	lost := func(why string) lincheck.Hold {

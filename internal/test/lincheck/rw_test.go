@@ -18,6 +18,7 @@ func with(h lincheck.Hold, shared bool, token, asked, done int64) lincheck.Hold 
 	return h
 }
 
+// Promise: 1
 func TestHistoriesThatNoReadWriteLockHasAreRefused(t *testing.T) {
 	t.Parallel()
 	all := append([]verdict{}, exclusive...) // writers
@@ -94,6 +95,7 @@ func TestHistoriesThatNoReadWriteLockHasAreRefused(t *testing.T) {
 	}...))
 }
 
+// Promise: 1
 func TestHistoriesThatNoSemaphoreHasAreRefused(t *testing.T) {
 	t.Parallel()
 	weighing := func(permits int64, h lincheck.Hold) lincheck.Hold {
@@ -125,6 +127,7 @@ func TestHistoriesThatNoSemaphoreHasAreRefused(t *testing.T) {
 	})
 }
 
+// Promise: 3
 func TestTokensOfPermitsThatFallAreRefused(t *testing.T) {
 	t.Parallel()
 	hold := func(token, asked, got int64) lincheck.Hold {

@@ -120,6 +120,7 @@ func TestFrozenDirectionHoldsWhatIsSentAndTheOtherStaysOpen(t *testing.T) {
 	expect(t, d.far, "held, in order")
 }
 
+// Promise: 1
 func TestHeldTellsWhetherAFaultHasAnEffect(t *testing.T) {
 	t.Parallel()
 	d := dialLinks(t)

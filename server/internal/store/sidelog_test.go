@@ -35,6 +35,8 @@ func wantData(t *testing.T, tr *tree.Tree, want map[string][]byte) {
 
 // Single transactions and groups of them go to two logs. At whatever point a crash comes, and whatever it leaves of
 // unsynced writes, the state must be that after the last acknowledged transaction.
+//
+// Promise: 10
 func TestCrashLosesNothingOfTwoLogs(t *testing.T) {
 	t.Parallel()
 	for seed := range soak.Pick[uint64](3, 8) {

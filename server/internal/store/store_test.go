@@ -114,6 +114,7 @@ func TestStateSurvivesClose(t *testing.T) {
 	}
 }
 
+// Promise: 3
 func TestZxidsAreNotReusedAfterCrash(t *testing.T) {
 	t.Parallel()
 	mem := vfs.NewCrashableMem()
@@ -132,6 +133,7 @@ func TestZxidsAreNotReusedAfterCrash(t *testing.T) {
 	}
 }
 
+// Promise: 10
 func TestDirectoryInUseIsRefusedWithItsPID(t *testing.T) {
 	t.Parallel()
 	cfg := store.Config{Dir: t.TempDir()}
@@ -144,6 +146,7 @@ func TestDirectoryInUseIsRefusedWithItsPID(t *testing.T) {
 	}
 }
 
+// Promise: 10
 func TestRefusedWriteFailsTheStoreWithItsCause(t *testing.T) {
 	t.Parallel()
 	noSpace := errors.New("no space left on device")

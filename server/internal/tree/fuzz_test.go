@@ -46,6 +46,8 @@ func script(seed uint64, steps int) []byte {
 }
 
 // FuzzRequests checks that no request makes a tree panic or inconsistent, and that the store always matches the tree.
+//
+// Promise: 9
 func FuzzRequests(f *testing.F) {
 	for seed := range uint64(8) {
 		f.Add(script(seed, 20))

@@ -49,6 +49,7 @@ func TestLoadingDropsNodesOfUnknownSessions(t *testing.T) {
 	s.wantSound()
 }
 
+// Promise: 10
 func TestLoadedTreeContinuesWhereItStopped(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{ExtendedTypes: true})
@@ -149,6 +150,7 @@ func TestNodeRecordsRoundTrip(t *testing.T) {
 	}
 }
 
+// Promise: 9
 func FuzzNodeRecord(f *testing.F) {
 	f.Add(tree.AppendNode(nil, &tree.Node{ACL: openACL}))
 	f.Add(tree.AppendNode(nil, &tree.Node{ACL: readOnlyACL, TTL: 5, DataLength: 9, Creates: -1}))

@@ -119,6 +119,7 @@ func TestServerReadsEverythingAndWatchesNothing(t *testing.T) {
 	}
 }
 
+// Promise: 10
 func TestDependsOnFindsReadsThatAWriteAffects(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, tree.Config{})

@@ -31,6 +31,7 @@ func TestLeaderThatGetsSIGTERMEndsItsCommandAndTheNextLeadsAtOnce(t *testing.T) 
 	wantContenders(t, sess, "/e", 0)
 }
 
+// Promise: 2
 func TestCommandRunsAgainAfterALossAndIsAloneEachTime(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"term", "kill"} {
@@ -69,6 +70,7 @@ func TestLossEndsAnElectionThatIsForOnce(t *testing.T) {
 	r.wantStderr("/e: leadership lost: zk: session expired")
 }
 
+// Promise: 2
 func TestGroupIsGoneBeforeAnybodyElseCanLead(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)

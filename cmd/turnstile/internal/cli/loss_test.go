@@ -13,6 +13,7 @@ import (
 // sessionTimeout is long enough for a loaded machine to kill a process within a quarter of it.
 const sessionTimeout = "8s"
 
+// Promise: 2
 func TestGroupIsGoneBeforeTheSessionCanEnd(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"term", "kill"} {
@@ -31,6 +32,7 @@ func TestGroupIsGoneBeforeTheSessionCanEnd(t *testing.T) {
 	}
 }
 
+// Promise: 2
 func TestSilentServerEndsTheCommand(t *testing.T) {
 	t.Parallel()
 	server := start(t, "serve", "--listen", "127.0.0.1:0", "--in-memory")
@@ -58,6 +60,7 @@ func TestStandingHoldEndsWhenItIsLost(t *testing.T) {
 	r.wantStderr("/x: lock lost: zk: session expired")
 }
 
+// Promise: 2
 func TestCommandEndsWhenTheSessionHasExpired(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
@@ -70,6 +73,7 @@ func TestCommandEndsWhenTheSessionHasExpired(t *testing.T) {
 	r.wantStderr("/x: lock lost: zk: session expired")
 }
 
+// Promise: 2
 func TestCommandEndsWhenItsNodeIsDeleted(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)

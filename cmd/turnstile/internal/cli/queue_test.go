@@ -67,6 +67,7 @@ func numbers(n int) string {
 	return text.String()
 }
 
+// Promise: 7
 func TestSignalEndsTheCommandsAndTheirItemsGoBackUntried(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -218,6 +219,7 @@ func expireAll(t *testing.T, srv *zktest.Server) {
 	}
 }
 
+// Promise: 7
 func TestGroupIsGoneBeforeAnybodyElseIsGivenTheItem(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
@@ -230,6 +232,7 @@ func TestGroupIsGoneBeforeAnybodyElseIsGivenTheItem(t *testing.T) {
 	}
 }
 
+// Promise: 7
 func TestKilledWorkerLosesNoItem(t *testing.T) {
 	t.Parallel()
 	onBothServers(t, func(t *testing.T, addr string) {
@@ -272,6 +275,7 @@ func linesOf(t *testing.T, name string) map[string]int {
 	return counts
 }
 
+// Promise: 7
 func TestEveryLineIsWorkedOnExactlyOnceWhenNothingFails(t *testing.T) {
 	t.Parallel()
 	onBothServers(t, func(t *testing.T, addr string) {
@@ -342,6 +346,7 @@ func TestLinesArePutAsTheyComeAndASignalSaysHowManyAreIn(t *testing.T) {
 	wantDepth(t, srv.Addr(), depth{})
 }
 
+// Promise: 7
 func TestLinesOfALostReplyAreInOnce(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
@@ -357,6 +362,7 @@ func TestLinesOfALostReplyAreInOnce(t *testing.T) {
 	wantDepth(t, srv.Addr(), depth{Ready: 5000})
 }
 
+// Promise: 7
 func TestPutGivesUpWhenTheServerHasGoneAndSaysWhatIsIn(t *testing.T) {
 	t.Parallel()
 	server := start(t, "serve", "--listen", "127.0.0.1:0", "--in-memory")

@@ -54,6 +54,7 @@ func TestGroupGetsTheSignals(t *testing.T) {
 	r.rest() // until no process is left that could write
 }
 
+// Promise: 4
 func TestSignalWhileWaitingLeavesTheLine(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)

@@ -136,6 +136,8 @@ func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 
 // A script stops at Ctrl-C as it does with flock(1), whichever shell runs it and whichever process has the
 // terminal. Then the lock is free.
+//
+// Promise: 4, 9
 func TestCtrlCStopsTheScript(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, script string }{
@@ -194,6 +196,8 @@ func TestCtrlCStopsTheScript(t *testing.T) {
 }
 
 // What handles Ctrl-C itself has its own way with it, and the script goes on, as it does without turnstile.
+//
+// Promise: 9
 func TestScriptGoesOnAfterACommandThatHandlesCtrlC(t *testing.T) {
 	t.Parallel()
 	bash, err := exec.LookPath("bash")

@@ -76,6 +76,7 @@ func once(op zktest.Op, nth int, fault zktest.Fault) func(zktest.Request) zktest
 	}
 }
 
+// Promise: 19
 func TestImportWithLostRepliesCreatesEachNodeOnce(t *testing.T) {
 	t.Parallel()
 	for nth := 1; nth <= 3; nth++ {
@@ -152,6 +153,7 @@ func TestRemovalThatIsInterruptedSaysHowFarItCame(t *testing.T) {
 	r.wantStderr(" nodes, and not all\n")
 }
 
+// Promise: 19
 func TestImportWhoseRequestIsLostSendsItAgain(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
@@ -162,6 +164,7 @@ func TestImportWhoseRequestIsLostSendsItAgain(t *testing.T) {
 	}
 }
 
+// Promise: 19
 func TestImportThatFailsDeletesWhatItHasCreated(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
@@ -175,6 +178,7 @@ func TestImportThatFailsDeletesWhatItHasCreated(t *testing.T) {
 	}
 }
 
+// Promise: 19
 func TestImportThatIsInterruptedDeletesWhatItHasCreated(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
@@ -207,6 +211,7 @@ func holdThird(t *testing.T, srv *zktest.Server) <-chan struct{} {
 	return arrived
 }
 
+// Promise: 19
 func TestImportThatIsInterruptedSaysWhatStays(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
@@ -225,6 +230,7 @@ func TestImportThatIsInterruptedSaysWhatStays(t *testing.T) {
 	}
 }
 
+// Promise: 19
 func TestImportIsUndoneInFewTransactions(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
@@ -252,6 +258,7 @@ func TestImportIsUndoneInFewTransactions(t *testing.T) {
 	}
 }
 
+// Promise: 19
 func TestImportIntoATreeThatExistsIsRefusedAlsoIfItsFirstRequestIsLost(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
@@ -265,6 +272,7 @@ func TestImportIntoATreeThatExistsIsRefusedAlsoIfItsFirstRequestIsLost(t *testin
 	}
 }
 
+// Promise: 19
 func TestImportTellsAnotherClientsNodesFromItsOwn(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
@@ -290,6 +298,7 @@ func TestImportTellsAnotherClientsNodesFromItsOwn(t *testing.T) {
 	}
 }
 
+// Promise: 19
 func TestImportWithALostReplyDeletesNothingOfOthers(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
@@ -304,6 +313,7 @@ func TestImportWithALostReplyDeletesNothingOfOthers(t *testing.T) {
 	}
 }
 
+// Promise: 19
 func TestImportOfMoreThanTheServerAcceptsIsUndone(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
@@ -368,6 +378,7 @@ func meanwhile(t *testing.T, f func() error) zktest.Fault {
 	return zktest.Until(ctx)
 }
 
+// Promise: 19
 func TestImportThatFailsLeavesWhatOthersHaveChanged(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
@@ -392,6 +403,7 @@ func TestImportThatFailsLeavesWhatOthersHaveChanged(t *testing.T) {
 	}
 }
 
+// Promise: 19
 func TestWatchSaysThatItMayHaveMissedChanges(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
@@ -430,6 +442,7 @@ func expireOthers(t *testing.T, srv *zktest.Server, sess *zk.Session) {
 	}
 }
 
+// Promise: 19
 func TestExportSaysThatTheTreeChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
@@ -463,6 +476,7 @@ func TestExportSaysThatTheTreeChangedMeanwhile(t *testing.T) {
 	}
 }
 
+// Promise: 19
 func TestImportRefusesWhatIsMalformed(t *testing.T) {
 	t.Parallel()
 	const head = `{"turnstile_export":1,"path":"/x"}` + "\n"

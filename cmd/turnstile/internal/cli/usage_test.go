@@ -20,6 +20,7 @@ func runHere(t *testing.T, env []string, args ...string) (code int, stdout, stde
 	return code, out.String(), err.String()
 }
 
+// Promise: 9
 func TestWrongUseIsRefusedBeforeAnythingIsDone(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -296,6 +297,7 @@ func TestWrongUseIsRefusedBeforeAnythingIsDone(t *testing.T) {
 	}
 }
 
+// Promise: 9
 func TestMessagesSayWhatToDoNext(t *testing.T) {
 	t.Parallel()
 	_, _, stderr := runHere(t, nil, "lock")

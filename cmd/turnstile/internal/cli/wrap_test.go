@@ -12,6 +12,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
+// Promise: 9
 func TestEndOfTheNumbersIsRefusedWithWhatToDo(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)

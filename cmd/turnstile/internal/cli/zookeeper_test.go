@@ -30,6 +30,7 @@ func TestHoldOutlivesTheEnsemblesLeader(t *testing.T) {
 	})
 }
 
+// Promise: 1
 func TestEveryKindOfLockOnApacheZooKeeper(t *testing.T) {
 	t.Parallel()
 	connect := peer.ZooKeeper(t, longSessions).ConnectString()

@@ -5,6 +5,7 @@ import (
 	"time"
 )
 
+// Promise: 2
 func TestCommandIsKilledWithinTheMargin(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

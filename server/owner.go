@@ -171,7 +171,7 @@ func (o *owner) flush() {
 	o.toFlush = o.toFlush[:0]
 }
 
-// nextDue returns the time until runDue has something to do. It is never zero: see golang/go#78156 in docs/bugs.md.
+// nextDue returns the time until runDue has something to do. It is never zero: golang/go#78156.
 func (o *owner) nextDue() time.Duration {
 	wait := time.Hour
 	if len(o.expiry.buckets) > 0 && o.clock.running() {

@@ -124,7 +124,7 @@ func anchors(page string) []string {
 func TestPagesNameTestsThatExist(t *testing.T) {
 	t.Parallel()
 	all := allTests(t)
-	for _, page := range []string{"docs/interop.md"} {
+	for _, page := range []string{"docs/bugs.md", "docs/bugs-found.md", "docs/interop.md"} {
 		names := regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9_]+)`").FindAllStringSubmatch(read(t, page), -1)
 		if len(names) == 0 {
 			t.Errorf("%s names no test", page)

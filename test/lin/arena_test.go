@@ -110,7 +110,7 @@ func (a arena) run(t *testing.T, seed uint64, length time.Duration) error {
 	if e.ensemble != nil {
 		if i, said := e.ensemble.Odd(); i >= 0 {
 			e.ensemble.Renew(i)
-			t.Logf("void, because ZooKeeper's servers differ (docs/bugs.md); server %d copies the others' data: %v\n%s",
+			t.Logf("void, because ZooKeeper's servers differ; server %d copies the others' data: %v\n%s",
 				i, trouble, said)
 			return errors.Join(slices.DeleteFunc(e.failed, func(err error) bool { return !errors.Is(err, errRace) })...)
 		}

@@ -13,9 +13,9 @@ import (
 // Errors of caches. They are found with errors.Is.
 var (
 	// ErrClosed is what Err, Sync, Changes and Views return after Close, and WaitSynced if the cache was never synced.
-	ErrClosed = errors.New("cache: closed")
+	ErrClosed = errors.New("the cache is closed")
 	// ErrServer ends a cache: it is connected to a server that has no persistent watches.
-	ErrServer = errors.New("cache: caches need ZooKeeper 3.6 or later")
+	ErrServer = errors.New("caches need ZooKeeper 3.6 or later")
 )
 
 // Config says what a cache keeps. The zero Config keeps everything.

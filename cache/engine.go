@@ -21,7 +21,7 @@ const (
 )
 
 // errAgain ends a pass because everything has to be read again.
-var errAgain = errors.New("cache: events may have been missed")
+var errAgain = errors.New("events may have been missed")
 
 // dirt says what events have told of a node since it was last read.
 type dirt struct {
@@ -65,13 +65,10 @@ func (f *follower) run(ctx context.Context) {
 		}
 		switch {
 		case ctx.Err() != nil:
-			f.finish(ErrClosed)
+			f.finish(f.failed(ErrClosed))
 			return
-		case sess == nil:
-			f.finish(err)
-			return
-		case errors.Is(err, ErrServer):
-			f.finish(err)
+		case sess == nil, errors.Is(err, ErrServer):
+			f.finish(f.failed(err))
 			return
 		case f.View() != before:
 			tries = 0
@@ -81,11 +78,14 @@ func (f *follower) run(ctx context.Context) {
 			continue // Session returns an error if there is no next one
 		}
 		if !zk.Temporary(err) {
-			e.refused(fmt.Errorf("cache: follow %s: %w", f.root, err))
+			e.refused(f.failed(err))
 		}
 		_ = attempt.Pause(ctx, sess, tries) // the next round sees why it was cut short
 	}
 }
+
+// failed says of which cache an error is.
+func (f *follower) failed(err error) error { return fmt.Errorf("cache: %s: %w", f.root, err) }
 
 // refused tells those who wait that a server refuses. It goes on.
 func (e *engine) refused(err error) {

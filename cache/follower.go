@@ -129,7 +129,7 @@ func (f *follower) Sync(ctx context.Context) error {
 		<-f.ended
 		return f.Err()
 	default:
-		return err
+		return f.failed(err)
 	}
 }
 

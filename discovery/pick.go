@@ -18,7 +18,7 @@ import (
 var (
 	// ErrNoInstance is what Pick returns when no instance of the service is registered, or none that the provider may
 	// use.
-	ErrNoInstance = errors.New("discovery: no instance of the service may be used")
+	ErrNoInstance = errors.New("no instance of the service may be used")
 )
 
 // Strategy says which of a service's instances the next call goes to.
@@ -166,7 +166,7 @@ func (p *picker) pick(except []*Use) (*Use, error) {
 		usable = append(usable, t)
 	}
 	if len(usable) == 0 {
-		return nil, ErrNoInstance
+		return nil, fmt.Errorf("discovery: %w", ErrNoInstance)
 	}
 	t := p.choose(usable)
 	t.outstanding++

@@ -71,7 +71,7 @@ func (r *Registry) Register(ctx context.Context, i Instance) (*Registration, err
 	reg := &Registration{registry: r, instance: i}
 	if i.Type != DynamicSequential { // its name has a number of its own
 		if _, ok := taken.LoadOrStore(reg.seat(), reg); ok {
-			return nil, fmt.Errorf("%w: %s of %s", ErrRegistered, i.ID, i.Service)
+			return nil, fmt.Errorf("discovery: %w: %s of %s", ErrRegistered, i.ID, i.Service)
 		}
 	}
 	node, err := member.NewNode(r.client, r.Path(i.Service)+"/"+i.ID, data, cfg)
@@ -83,7 +83,7 @@ func (r *Registry) Register(ctx context.Context, i Instance) (*Registration, err
 	if !r.add(reg) {
 		r.remove(reg)
 		_ = node.Close()
-		return nil, ErrClosed
+		return nil, fmt.Errorf("discovery: %w", ErrClosed)
 	}
 	if err := node.Await(ctx); err != nil {
 		_ = reg.Close()

@@ -18,10 +18,10 @@ import (
 // Errors of registries. They are found with errors.Is.
 var (
 	// ErrClosed is returned by the methods of a registry, a registration or a provider after Close.
-	ErrClosed = errors.New("discovery: closed")
+	ErrClosed = errors.New("the registry is closed")
 	// ErrRegistered is the answer to a second registration of one id of a service by one client, before the first is
 	// unregistered.
-	ErrRegistered = errors.New("discovery: this client has registered the id already")
+	ErrRegistered = errors.New("this client has registered the id already")
 )
 
 // Config says how a registry behaves. The zero Config is ready to use.

@@ -27,15 +27,15 @@ import (
 // Errors of this package. All are found with errors.Is.
 var (
 	// ErrResigned is the cause of a leadership's context after Resign.
-	ErrResigned = errors.New("elect: resigned")
+	ErrResigned = errors.New("the leadership was resigned")
 	// ErrDeleted is the cause of a leadership's context after another client, such as an operator's, deleted its node.
-	ErrDeleted = errors.New("elect: the leader's node was deleted by another client")
+	ErrDeleted = errors.New("the leader's node was deleted by another client")
 	// ErrRevoked is wrapped by the cause of a leadership's context after another client asked for it with lock.Revoke.
 	// The candidate still leads until Resign. A *RevokedError names the client that asked, and its reason. It is
 	// lock.ErrRevoked.
 	ErrRevoked = line.ErrRevoked
 	// ErrLed is what TryCampaign returns when another candidate leads or waits to.
-	ErrLed = errors.New("elect: another candidate leads")
+	ErrLed = errors.New("another candidate leads")
 	// ErrEpoch reports that the ensemble has elected so many leaders of its own, more than 524,287, that its
 	// transaction ids no longer fit into a token.
 	ErrEpoch = line.ErrEpoch

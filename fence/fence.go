@@ -61,9 +61,9 @@ type Token = zk.Token
 var (
 	// ErrStale means that the fence has seen a larger token: the lock has passed to a later holder, and the write was
 	// not done. A *StaleError has the details.
-	ErrStale = errors.New("fence: the lock has passed to a later holder")
+	ErrStale = errors.New("the lock has passed to a later holder")
 	// ErrBadToken means that a token is not a positive number.
-	ErrBadToken = errors.New("fence: not a fencing token; pass hold.Token(), which is positive")
+	ErrBadToken = errors.New("not a fencing token; pass hold.Token(), which is positive")
 )
 
 // StaleError describes a refused token. errors.Is finds ErrStale in it.
@@ -75,7 +75,7 @@ type StaleError struct {
 
 // Error returns the tokens and the resource.
 func (e *StaleError) Error() string {
-	return fmt.Sprintf("%v: token %d for %q is older than %d", ErrStale, e.Token, e.Resource, e.Newest)
+	return fmt.Sprintf("fence: %v: token %d for %q is older than %d", ErrStale, e.Token, e.Resource, e.Newest)
 }
 
 // Unwrap returns ErrStale.
@@ -87,7 +87,7 @@ func ParseToken(s string) (Token, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	token := Token(n)
 	if err != nil || token <= 0 || FormatToken(token) != s {
-		return 0, fmt.Errorf("%w: %.40q", ErrBadToken, s)
+		return 0, fmt.Errorf("fence: %w: %.40q", ErrBadToken, s)
 	}
 	return token, nil
 }
@@ -108,7 +108,7 @@ func admit(resource string, token, newest Token) error {
 
 func checkToken(token Token) error {
 	if token <= 0 {
-		return fmt.Errorf("%w: %d", ErrBadToken, token)
+		return fmt.Errorf("fence: %w: %d", ErrBadToken, token)
 	}
 	return nil
 }

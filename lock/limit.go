@@ -14,7 +14,7 @@ import (
 )
 
 // ErrLimit reports that a Semaphore's stored limit differs from its own.
-var ErrLimit = errors.New("lock: semaphore limit mismatch")
+var ErrLimit = errors.New("the limits of the semaphore differ")
 
 // Limit is the number of permits of a Semaphore, and how its users agree on it. The zero Limit is invalid.
 type Limit struct {

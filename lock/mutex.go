@@ -27,11 +27,11 @@ import (
 // Errors of this package. All are found with errors.Is.
 var (
 	// ErrHeld is what TryLock returns when another contender has the lock or waits for it.
-	ErrHeld = errors.New("lock: held by another contender")
+	ErrHeld = errors.New("another contender holds the lock")
 	// ErrUnlocked is the cause of a hold's context after Unlock.
-	ErrUnlocked = errors.New("lock: unlocked")
+	ErrUnlocked = errors.New("the hold has been unlocked")
 	// ErrDeleted is the cause of a hold's context after another client, such as an operator's, deleted its node.
-	ErrDeleted = errors.New("lock: the hold's node was deleted by another client")
+	ErrDeleted = errors.New("the hold's node was deleted by another client")
 	// ErrWrap reports that a path has nearly used up its sequence numbers, after about two billion contenders: the
 	// numbers end at 2147483647, and there is no order after that. Holds and waiters that are there already are not
 	// affected. To start again from 0, delete the path, which the error names, as soon as it is empty. InspectNumbers

@@ -16,7 +16,7 @@ import (
 )
 
 // ErrKept is what Revoke returns when a holder kept the lock past the grace and was not to be forced.
-var ErrKept = errors.New("lock: the holder has not released the lock")
+var ErrKept = errors.New("the holder has not released the lock")
 
 // defaultGrace is RevokeOptions.Grace if that is zero.
 const defaultGrace = 10 * time.Second

@@ -12,11 +12,11 @@ import (
 
 // ErrUpgradeConflict is what RWMutex.Upgrade returns when there are other readers: it cannot wait for them, because
 // they may wait for an upgrade, too.
-var ErrUpgradeConflict = errors.New("lock: others hold the lock for reading; unlock, and lock for writing")
+var ErrUpgradeConflict = errors.New("others hold the lock for reading; unlock, and lock for writing")
 
 // ErrNested is what RWMutex.Downgrade returns while other holds are nested in the hold, or it in them (Reenter): their
 // users count on writing.
-var ErrNested = errors.New("lock: other holds are nested in this one, or it in them; unlock them first")
+var ErrNested = errors.New("other holds are nested in this one, or it in them; unlock them first")
 
 // errOther is the answer to a change of a hold that is not of this lock.
 var errOther = errors.New("the hold belongs to another lock; use the RWMutex that returned it")

@@ -24,7 +24,7 @@ const (
 )
 
 // ErrSuspended is the cause of a hold's context after the connection was lost, with Config.OnSuspend set to EndHold.
-var ErrSuspended = errors.New("lock: the connection was lost, which ends the hold (OnSuspend)")
+var ErrSuspended = errors.New("the connection was lost, which ends the hold (OnSuspend)")
 
 func (o OnSuspend) check() error {
 	if o != KeepHold && o != EndHold {

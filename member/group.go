@@ -108,7 +108,7 @@ func (g *Group) Join(ctx context.Context, id string, data []byte) (*Membership, 
 	}
 	if err := node.Await(ctx); err != nil {
 		_ = node.Close()
-		return nil, fmt.Errorf("member: join %s as %s: %w", g.path, id, err)
+		return nil, err
 	}
 	return &Membership{id: id, node: node}, nil
 }

@@ -21,14 +21,14 @@ import (
 // Errors of a Lease. Both are found with errors.Is.
 var (
 	// ErrLeased is what Take returns when other holders have all leases.
-	ErrLeased = errors.New("member: leased by another holder")
+	ErrLeased = errors.New("leased by another holder")
 	// ErrLeaseFormat is what Take returns when the lease was stored in a format that this version does not know, and
 	// which it leaves alone.
-	ErrLeaseFormat = errors.New("member: the lease is stored in an unknown format")
+	ErrLeaseFormat = errors.New("the lease is stored in an unknown format")
 )
 
 // errSearch says that the lock of a search for a slot is lost.
-var errSearch = errors.New("member: the lock of a search was lost")
+var errSearch = errors.New("the lock of a search was lost")
 
 const (
 	leaseNode    = "/lease_holder"

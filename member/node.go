@@ -29,10 +29,10 @@ import (
 // Errors of this package. All are found with errors.Is.
 var (
 	// ErrClosed is what the methods of a Node or a Membership return after Close or Leave.
-	ErrClosed = errors.New("member: closed")
+	ErrClosed = errors.New("the member is closed")
 	// ErrTaken reports that a node of another kind is at the path: a persistent one where an ephemeral one is to be, or
 	// the other way round. The Node waits until it is gone.
-	ErrTaken = errors.New("member: a node of another kind is at the path")
+	ErrTaken = errors.New("a node of another kind is at the path")
 )
 
 // NodeMode says how long a Node's node lasts by itself.
@@ -187,20 +187,23 @@ func (n *Node) await(ctx context.Context, wanted int) error {
 		n.mu.Unlock()
 		switch {
 		case n.ctx.Err() != nil:
-			return context.Cause(n.ctx) //nolint:contextcheck // the end of the Node, not of the call
+			return n.failed(context.Cause(n.ctx)) //nolint:contextcheck // the end of the Node, not of the call
 		case placed >= wanted:
 			return nil
 		case err != nil:
-			return err
+			return n.failed(err)
 		}
 		select {
 		case <-changed:
 		case <-n.ctx.Done():
 		case <-ctx.Done():
-			return attempt.Explain(n.client, context.Cause(ctx))
+			return n.failed(attempt.Explain(n.client, context.Cause(ctx)))
 		}
 	}
 }
+
+// failed says of which node an error is.
+func (n *Node) failed(err error) error { return fmt.Errorf("member: %s: %w", n.Path(), err) }
 
 // Close stops keeping the node, and removes it, in the background: until it is gone or the session has ended. A
 // creation that is on its way is waited for and undone, even if a partition delivers it late; with Persistent, though,
@@ -220,14 +223,15 @@ func (n *Node) CloseWait(ctx context.Context) error {
 	select {
 	case <-gone:
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return n.failed(context.Cause(ctx))
 	}
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	if errors.Is(n.err, ErrClosed) {
+	err := n.err
+	n.mu.Unlock()
+	if err == nil || errors.Is(err, ErrClosed) {
 		return nil
 	}
-	return n.err
+	return n.failed(err)
 }
 
 // Detach stops keeping a Persistent or PersistentSequential node and leaves it where it is. An ephemeral one goes with

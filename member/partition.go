@@ -20,11 +20,11 @@ import (
 // Errors of a Partitioner. All are found with errors.Is.
 var (
 	// ErrMoved is the cause of a share's context when the item is to go to another member, or was taken out of the set.
-	ErrMoved = errors.New("member: the item moves to another member")
+	ErrMoved = errors.New("the item moves to another member")
 	// ErrDeleted is the cause of a share's context after another client, such as an operator's, deleted its lock node.
-	ErrDeleted = errors.New("member: the node of the item's lock was deleted by another client")
+	ErrDeleted = errors.New("the node of the item's lock was deleted by another client")
 	// ErrRuns is what Run returns when another Run of the same Partitioner has not returned.
-	ErrRuns = errors.New("member: the partitioner runs already; make another one")
+	ErrRuns = errors.New("the partitioner runs already; make another one")
 )
 
 // Split says which member gets which items, and which other programs share them.
@@ -206,7 +206,7 @@ func (p *Partitioner) start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.runs {
-		return ErrRuns
+		return p.failed(ErrRuns)
 	}
 	p.runs = true
 	return nil

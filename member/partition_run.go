@@ -19,7 +19,7 @@ import (
 const asking = 512
 
 // errEnded is the cause of the contexts of a Run that has failed.
-var errEnded = errors.New("member: the partitioner's run has ended")
+var errEnded = errors.New("the partitioner's run has ended")
 
 // Run joins the members and calls work for each item that this member owns, on a goroutine of its own, once the lock of
 // the item is held. The context that work gets carries ctx's values. It ends when the item must go, when it is lost,

@@ -130,8 +130,5 @@ func (b *base) target(r *segment.Record) *segment.List {
 
 // failed adds to err which queue it is about and, if waiting was cut short without a connection, why there is none.
 func (b *base) failed(what string, err error) error {
-	if errors.Is(err, ErrEmpty) || errors.Is(err, ErrFull) || errors.Is(err, ErrTooLarge) {
-		return err
-	}
 	return fmt.Errorf("queue: %s %s: %w", what, b.layout.root, attempt.Explain(b.client, err))
 }

@@ -38,7 +38,7 @@ type located struct {
 }
 
 // errEnough ends a walk whose caller has seen enough.
-var errEnough = errors.New("queue: enough")
+var errEnough = errors.New("enough")
 
 // each calls f with every item in a state, until it returns false: then it returns errEnough.
 func (r reader) each(ctx context.Context, state State, f func(located) bool) error {

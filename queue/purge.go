@@ -342,7 +342,7 @@ func (p purger) oneByOne(
 }
 
 // errHeads says that items may be heads of groups.
-var errHeads = errors.New("queue: there are groups")
+var errHeads = errors.New("there are groups")
 
 // list removes all items of a list, which are in a state. If they are delayed and the queue has ever had a group, it
 // returns errHeads instead.

@@ -30,36 +30,36 @@ import (
 // Errors of this package. All are found with errors.Is.
 var (
 	// ErrEmpty is the answer of TryTake and Peek when no item is ready.
-	ErrEmpty = errors.New("queue: no item is ready")
+	ErrEmpty = errors.New("no item is ready")
 	// ErrPaused is the answer of TryTake while the queue is paused. It is an ErrEmpty, too.
 	ErrPaused = fmt.Errorf("%w: the queue is paused", ErrEmpty)
 	// ErrLimited is the answer of TryTake while the queue has delivered as much as its rate allows. It is an ErrEmpty,
 	// too.
 	ErrLimited = fmt.Errorf("%w: the queue's rate allows no more now", ErrEmpty)
 	// ErrFull is the answer to a put that would exceed Config.MaxItems.
-	ErrFull = errors.New("queue: full")
+	ErrFull = errors.New("the queue is full")
 	// ErrTooLarge is the answer to a put of an item that no server would accept. Nothing was sent.
-	ErrTooLarge = errors.New("queue: item too large")
+	ErrTooLarge = errors.New("the item is too large")
 	// ErrClosed is the answer of a queue that is closed.
-	ErrClosed = errors.New("queue: closed")
+	ErrClosed = errors.New("the queue is closed")
 	// ErrNotFound is the answer to a question for an item that is not in the queue, or no longer.
-	ErrNotFound = errors.New("queue: no such item")
+	ErrNotFound = errors.New("no such item")
 	// ErrClaimed is the answer to Remove if a consumer has the item.
-	ErrClaimed = errors.New("queue: a consumer has the item")
+	ErrClaimed = errors.New("a consumer has the item")
 	// ErrFinished is the answer to a second Done, Fail, Return or Reject of an item, and the cause of its context
 	// after the first.
-	ErrFinished = errors.New("queue: the item is finished")
+	ErrFinished = errors.New("the item is finished")
 	// ErrClaimLost is the cause of an item's context, and the answer to Done, when other consumers may have the item:
 	// another client has deleted the consumer's node, or the item itself, or the session is not certain any more.
-	ErrClaimLost = errors.New("queue: the claim is lost")
+	ErrClaimLost = errors.New("the claim is lost")
 	// ErrTimeout is the cause of the context of an item whose time limit is over: Message.Timeout, or Config.Timeout.
-	ErrTimeout = errors.New("queue: the item's time limit is over")
+	ErrTimeout = errors.New("the item's time limit is over")
 	// ErrNotQueue says that the node at the path is not a queue of this package, or one of a layout that it does not
 	// know.
-	ErrNotQueue = errors.New("queue: not a queue")
+	ErrNotQueue = errors.New("not a queue")
 	// ErrUnresolved says that a put may have been done, or may still be: its caller left before the answer, or it was
 	// interrupted for more than an hour, after which its receipt is removed.
-	ErrUnresolved = errors.New("queue: the put may have been done")
+	ErrUnresolved = errors.New("the put may have been done")
 )
 
 // Queue is a queue at a path, which must hold nothing else. It is a producer, a consumer or both, for any number of

@@ -197,7 +197,7 @@ func (d *dispatcher) rested() bool {
 }
 
 // errAgain says that another client was quicker.
-var errAgain = errors.New("queue: another client was quicker")
+var errAgain = errors.New("another client was quicker")
 
 // fail answers all takers.
 func (d *dispatcher) fail(err error) {

@@ -15,7 +15,7 @@ import (
 // ErrUncertain is the cause of an ownership's end, for example of a lock's hold: no quorum has confirmed the session
 // for so long that it may have expired, although a server may still answer. The session continues, and may prove to be
 // alive.
-var ErrUncertain = errors.New("zk: session uncertain: no quorum has confirmed it within its timeout")
+var ErrUncertain = errors.New("the session is uncertain: no quorum has confirmed it within its timeout")
 
 // Certain returns until when the ensemble cannot have ended the session, so that no other session can have acquired
 // what this one owns. Every answered write extends it, and during an Ownership the session sends a write that changes

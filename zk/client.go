@@ -76,7 +76,7 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 		c.mu.Unlock()
 		switch {
 		case final != nil:
-			return nil, final
+			return nil, fmt.Errorf("zk: no session: %w", final)
 		case live != nil && live.ctx.Err() == nil:
 			return live, nil
 		}

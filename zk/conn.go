@@ -415,7 +415,7 @@ func (n *conn) reply(h wire.ReplyHeader, d *jute.Decoder) error {
 		bad = n.authReply(h) // ends the session
 		c.err, c.outcome = bad, Refused
 	case wire.SessionMoved:
-		bad = errors.New("zk: session moved to another server")
+		bad = errors.New("the session moved to another server")
 	}
 	if c.quiet && c.op == wire.OpAddWatch && c.code != wire.OK { // the next connection restores the watch
 		bad = fmt.Errorf("zk: the server refused to set a watch again: %w", Code(c.code))

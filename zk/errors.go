@@ -13,38 +13,38 @@ import (
 // The causes of a session's end, and of the failure of every request pending at that time.
 var (
 	// ErrExpired: the server has ended the session.
-	ErrExpired = errors.New("zk: session expired at the server")
+	ErrExpired = errors.New("the session expired at the server")
 	// ErrLost: the session has ended here, not at the servers. Its deadline has passed without a reply, or a server has
 	// resumed it with a shorter timeout than it was created with, so that it may end there sooner than this client
 	// counts on. The error then says which server. The client closes the session once its margin is over. What the
 	// session owned may have ended before, with ErrUncertain.
-	ErrLost = errors.New("zk: session lost")
+	ErrLost = errors.New("the session is lost")
 
 	errSilent = fmt.Errorf("%w: no reply from a server within the session's deadline", ErrLost)
 	// ErrClosed: the client was closed.
-	ErrClosed = errors.New("zk: client closed")
+	ErrClosed = errors.New("the client is closed")
 	// ErrAuthFailed: a server refused the client's credentials, or requires some (the error then wraps
 	// SessionClosedRequireAuth, too). The client does not try again.
-	ErrAuthFailed = errors.New("zk: authentication failed")
+	ErrAuthFailed = errors.New("authentication failed")
 )
 
 // Other errors that arise in the client.
 var (
 	// ErrConnectionLost: the connection broke after the request was sent and before the reply came.
-	ErrConnectionLost = errors.New("zk: connection lost before the reply")
+	ErrConnectionLost = errors.New("the connection was lost before the reply")
 	// ErrNotConnected: there is no connection to a server.
-	ErrNotConnected = errors.New("zk: not connected to a server")
+	ErrNotConnected = errors.New("not connected to a server")
 	// ErrWatchDone: the watch has yielded all its events, or was closed.
-	ErrWatchDone = errors.New("zk: watch is done")
+	ErrWatchDone = errors.New("the watch is done")
 	// ErrProtocol: a server violated the protocol, and the connection was closed.
-	ErrProtocol = errors.New("zk: protocol violation by the server")
+	ErrProtocol = errors.New("protocol violation by the server")
 	// ErrReplyTooLarge: the reply was larger than Config.MaxFrame, and its connection was closed. It is not an
 	// ErrConnectionLost, because the same request would get the same reply again.
-	ErrReplyTooLarge = errors.New("zk: reply larger than Config.MaxFrame")
+	ErrReplyTooLarge = errors.New("the reply is larger than Config.MaxFrame")
 
 	// errFrame ends a connection on which a reply came that is too large. Requests behind that one are not asked again
 	// by themselves: the large one may be, too, and would break each connection.
-	errFrame = errors.New("zk: frame larger than Config.MaxFrame")
+	errFrame = errors.New("frame larger than Config.MaxFrame")
 )
 
 // Error is the error of every request that failed.

@@ -68,7 +68,7 @@ func ExampleClient() {
 	fmt.Println(first.Err())
 	fmt.Println(second.Err(), second.ID() != first.ID())
 	// Output:
-	// zk: session expired at the server
+	// the session expired at the server
 	// <nil> true
 }
 
@@ -88,7 +88,7 @@ func ExampleSession() {
 	fmt.Println(context.Cause(ctx))
 	// Output:
 	// <nil>
-	// zk: session expired at the server
+	// the session expired at the server
 }
 
 // A one-shot watch comes with the read that it extends, so that no change falls between the two.

@@ -277,7 +277,7 @@ func (c *Client) closeLost(s *Session, n *conn) {
 }
 
 // errGone ends a connection whose server has confirmed that the session is closed.
-var errGone = errors.New("zk: session closed at the server")
+var errGone = errors.New("the session was closed at the server")
 
 // closeSession sends closeSession for a session that has ended here, and reports whether the server has confirmed it. A
 // connection that breaks without a reply confirms nothing, nor does a read-only server, which has no quorum.

@@ -11,7 +11,7 @@ import (
 )
 
 // errMoved ends a connection so that the session goes on with another server.
-var errMoved = errors.New("zk: left the server: the list of servers has changed")
+var errMoved = errors.New("left the server: the list of servers has changed")
 
 // maxLeaveWait bounds how long a connection that is left waits for replies; a sixteenth of the session timeout does so,
 // too.

@@ -39,7 +39,7 @@ func (r delayRecord) encode() []byte {
 }
 
 // ErrResting says that a delay has not passed.
-var ErrResting = errors.New("line: the former holder was lost, and its delay has not passed")
+var ErrResting = errors.New("the former holder was lost, and its delay has not passed")
 
 // DelayPath returns the path of the directory with the marks of the line at path: a sibling, outside the line.
 func DelayPath(path string) string { return path + "-__delay__" }

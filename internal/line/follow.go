@@ -28,7 +28,7 @@ type follower struct {
 }
 
 // errNext ends the wait of a follower when it is next.
-var errNext = errors.New("line: the contender ahead is first")
+var errNext = errors.New("the contender ahead is first")
 
 // follow has p told when the contender of ours that it waits for is first, if there is one of the same session.
 func (l *Line) follow(p *position, tell context.CancelCauseFunc, stop func()) *follower {

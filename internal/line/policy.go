@@ -185,6 +185,6 @@ func (a *attempts) explain(err error) error {
 
 // Why a policy gave up.
 var (
-	errTries = errors.New("line: tried often enough")
-	errTime  = errors.New("line: tried for long enough")
+	errTries = errors.New("tried often enough")
+	errTime  = errors.New("tried for long enough")
 )

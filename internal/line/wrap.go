@@ -13,7 +13,7 @@ import (
 
 // ErrWrap says that a line's path has nearly used up its sequence numbers, which end at 2147483647. Errors that wrap it
 // name the path and say what to do.
-var ErrWrap = errors.New("line: sequence numbers used up")
+var ErrWrap = errors.New("sequence numbers used up")
 
 // nearWrap is how many numbers before 2147483647 we stop.
 const nearWrap = 1 << 20

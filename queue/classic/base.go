@@ -38,7 +38,15 @@ func (d *base) run(ctx context.Context, try func(*zk.Session) error) error {
 		}
 		return none, err
 	})
-	return attempt.Explain(d.client, err)
+	return d.failed(attempt.Explain(d.client, err))
+}
+
+// failed says of which queue an error is.
+func (d *base) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("classic: %s: %w", d.dir, err)
 }
 
 // put creates nodes, all or none, each with a name that begins with prefix.
@@ -53,7 +61,7 @@ func (d *base) put(ctx context.Context, prefix string, nodes ...[]byte) error {
 	}
 	if size > d.cfg.MaxPacket {
 		const text = "%w: the request would have %d bytes, the limit is %d (Config.MaxPacket)"
-		return fmt.Errorf(text, ErrTooLarge, size, d.cfg.MaxPacket)
+		return d.failed(fmt.Errorf(text, ErrTooLarge, size, d.cfg.MaxPacket))
 	}
 	return d.run(ctx, func(sess *zk.Session) error {
 		for tries := 0; ; tries++ {

@@ -12,21 +12,21 @@ import (
 // errors: code that calls errors.Is(err, queue.ErrEmpty) serves both.
 var (
 	// ErrEmpty: there is no item, or none that is due and not locked by others. It is a queue.ErrEmpty.
-	ErrEmpty error = &kindError{"classic: no item is ready", queue.ErrEmpty}
+	ErrEmpty error = &kindError{"no item is ready", queue.ErrEmpty}
 	// ErrLost: the lock on the item is gone, or the item itself is. Others may have it, now or later. It is a
 	// queue.ErrClaimLost.
-	ErrLost error = &kindError{"classic: the item is not ours any more", queue.ErrClaimLost}
+	ErrLost error = &kindError{"the item is not ours any more", queue.ErrClaimLost}
 	// ErrTooLarge: the items do not fit into a request that the servers accept (Config.MaxPacket). It is a
 	// queue.ErrTooLarge.
-	ErrTooLarge error = &kindError{"classic: too large for one request", queue.ErrTooLarge}
+	ErrTooLarge error = &kindError{"too large for one request", queue.ErrTooLarge}
 	// ErrRemoved: the item was removed when it was taken, because the queue has no locks; it can only be put again.
-	ErrRemoved = errors.New("classic: the item was removed when it was taken")
+	ErrRemoved = errors.New("the item was removed when it was taken")
 	// ErrCorrupt: a node of the queue is not what its layout says.
-	ErrCorrupt = errors.New("classic: corrupt item")
+	ErrCorrupt = errors.New("corrupt item")
 	// ErrUnresolved: it is unknown whether a write was done, because the session ended before its answer came. It is
 	// a queue.ErrUnresolved.
 	ErrUnresolved error = &kindError{
-		"classic: it is unknown whether the write was done: the session ended before its answer came",
+		"it is unknown whether the write was done: the session ended before its answer came",
 		queue.ErrUnresolved,
 	}
 )

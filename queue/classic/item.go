@@ -66,7 +66,7 @@ func (it *Item) Held(ctx context.Context) (bool, error) {
 	if it.sess.Err() != nil {
 		return false, nil //nolint:nilerr // the lock ends with its session
 	}
-	return locked, err
+	return locked, it.base.failed(err)
 }
 
 // Done removes the item and its lock, in one transaction. After it has returned nil the item is never delivered
@@ -76,7 +76,7 @@ func (it *Item) Done(ctx context.Context) error {
 	if it.id == nil {
 		return nil
 	}
-	return it.finish(ctx)
+	return it.base.failed(it.finish(ctx))
 }
 
 // Requeue puts the item at the end of its kind: with the priority, the time or the id that it had, which Curator's
@@ -86,27 +86,27 @@ func (it *Item) Requeue(ctx context.Context) error {
 	if it.id == nil {
 		return it.base.put(ctx, it.entry.key.base, data)
 	}
-	return it.finish(ctx, zk.CreateNodeOp(zk.Node{
+	return it.base.failed(it.finish(ctx, zk.CreateNodeOp(zk.Node{
 		Path: it.base.dir + "/" + it.entry.key.base, Data: data, Mode: zk.PersistentSequential, ACL: it.base.cfg.ACL,
-	}))
+	})))
 }
 
 // Release removes the lock and leaves the item in its old place. It returns ErrRemoved if the queue has no locks, and
 // nil if the lock is gone already. If ctx ends it returns ctx's cause; then a removal that has begun goes on.
 func (it *Item) Release(ctx context.Context) error {
 	if it.id == nil {
-		return ErrRemoved
+		return it.base.failed(ErrRemoved)
 	}
 	locked, _, err := it.state(ctx)
 	switch {
 	case it.sess.Err() != nil:
 		return nil //nolint:nilerr // the lock ends with its session
 	case err != nil:
-		return err
+		return it.base.failed(err)
 	case !locked:
 		return nil
 	}
-	return it.unlock(ctx)
+	return it.base.failed(it.unlock(ctx))
 }
 
 // finish removes item and lock, together with other writes, all in one transaction.

@@ -62,7 +62,7 @@ func (r *receipts) do(ctx context.Context, sess *zk.Session, add func(*zk.Batch)
 			return context.Cause(ctx)
 		case tries >= maxTries: // as a server does to what is too large for it
 			// Not wrapped: it must not be tried again.
-			const text = "classic: not done: the connection was lost %d times in a row (is Config.MaxPacket right?): %v"
+			const text = "not done: the connection was lost %d times in a row (is Config.MaxPacket right?): %v"
 			return fmt.Errorf(text, tries, err)
 		}
 	}

@@ -40,7 +40,7 @@ func (q *Simple) Element(ctx context.Context) ([]byte, error) {
 			return nil, err
 		}
 		if len(items) == 0 {
-			return nil, ErrEmpty
+			return nil, q.base.failed(ErrEmpty)
 		}
 		for _, e := range items {
 			body, err := q.read(ctx, e.name)
@@ -70,7 +70,7 @@ func (q *Simple) Remove(ctx context.Context) ([]byte, error) { return bodyOf(q.b
 // if it got it.
 func (q *Simple) Take(ctx context.Context) ([]byte, error) { return bodyOf(q.base.take(ctx, true)) }
 
-var errTimeUp = errors.New("classic: the time to wait for an item is up")
+var errTimeUp = errors.New("the time to wait for an item is up")
 
 // PollFor is Take, but waits no longer than timeout; then it returns false. It returns an error, and not false, if it
 // could not look because no server answered.
@@ -81,7 +81,7 @@ func (q *Simple) PollFor(ctx context.Context, timeout time.Duration) ([]byte, bo
 	if errors.Is(err, errTimeUp) {
 		err = ErrEmpty
 		if last := q.base.client.LastError(); last != nil {
-			err = fmt.Errorf("%w (no server answers: %w)", errTimeUp, last)
+			err = q.base.failed(fmt.Errorf("%w (no server answers: %w)", errTimeUp, last))
 		}
 	}
 	return orNone(body, err)

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	stdpath "path"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -317,6 +318,28 @@ func TestCallWithAContextThatHasEndedReturnsItsCauseAndDoesNothing(t *testing.T)
 			}
 			synctest.Wait()
 			w.NoNodes(t, stdpath.Dir(path))
+		})
+	})
+}
+
+// The error reads well: it begins with a package, and says that once.
+func TestCallOfAClosedClientSaysSo(t *testing.T) {
+	each(t, func(t *testing.T, c call) {
+		inWorld(t, func(t *testing.T, w *world) {
+			client := w.Client(t, timeout)
+			if err := client.Close(); err != nil {
+				t.Fatal(err)
+			}
+			err := c.do(t.Context(), args{client: client, path: path, data: []byte("data")})
+			if !errors.Is(err, zk.ErrClosed) {
+				t.Fatalf("got %v, want that the client is closed", err)
+			}
+			for line := range strings.Lines(err.Error()) { // of two calls, each has one
+				pkg, _, named := strings.Cut(line, ": ") // a row may also call another package, before its own
+				if !named || strings.Count(line, pkg+": ") != 1 || !regexp.MustCompile(`^[a-z]+$`).MatchString(pkg) {
+					t.Errorf("got %s", line)
+				}
+			}
 		})
 	})
 }

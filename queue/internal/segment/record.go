@@ -125,7 +125,7 @@ func appendText(b []byte, s string) []byte {
 }
 
 // ErrRecord is DecodeRecord's answer to data that is not a record.
-var ErrRecord = errors.New("queue: the node's data is not an item")
+var ErrRecord = errors.New("the node's data is not an item")
 
 // DecodeRecord reads a stored record. It returns ErrRecord if data is not one, and never panics: other clients may
 // write anything to a node.

@@ -67,7 +67,7 @@ func TestLossEndsAnElectionThatIsForOnce(t *testing.T) {
 	expire(t, srv, sess, "/e")
 	r.wantLine("got 15")
 	r.wantCode(75)
-	r.wantStderr("/e: leadership lost: zk: session expired")
+	r.wantStderr("/e: leadership lost: the session expired")
 }
 
 // Promise: 2

@@ -57,7 +57,7 @@ func TestStandingHoldEndsWhenItIsLost(t *testing.T) {
 	r.line()
 	expire(t, srv, sess, "/x")
 	r.wantCode(75)
-	r.wantStderr("/x: lock lost: zk: session expired")
+	r.wantStderr("/x: lock lost: the session expired")
 }
 
 // Promise: 2
@@ -70,7 +70,7 @@ func TestCommandEndsWhenTheSessionHasExpired(t *testing.T) {
 	expire(t, srv, sess, "/x")
 	r.wantLine("got 15")
 	r.wantCode(75)
-	r.wantStderr("/x: lock lost: zk: session expired")
+	r.wantStderr("/x: lock lost: the session expired")
 }
 
 // Promise: 2

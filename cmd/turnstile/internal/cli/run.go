@@ -186,17 +186,7 @@ func exit(app *command.App, cmd *cobra.Command, err error) *command.Error {
 		exit = &command.Error{Code: command.ExitUsage, Err: err, Hint: cmd.CommandPath() + " --help lists the commands"}
 	}
 	if exit.Err != nil {
-		app.Complain("%s", undoubled(command.OneLine(exit)))
+		app.Complain("%s", command.OneLine(exit))
 	}
 	return exit
-}
-
-// undoubled removes the second of two equal prefixes, which two layers have put before an error.
-func undoubled(text string) string {
-	for _, name := range []string{
-		"lock", "elect", "queue", "zk", "tls", "server", "counter", "member", "barrier", "discovery",
-	} {
-		text = strings.ReplaceAll(text, name+": "+name+": ", name+": ")
-	}
-	return text
 }

@@ -153,7 +153,7 @@ func (c *Candidate) campaign(ctx context.Context, stand func(*zk.Session) (*line
 		if ctx.Err() != nil {
 			return nil, c.failed(context.Cause(ctx))
 		}
-		own, err := c.cfg.Retry.Acquire(ctx, c.client, stand)
+		own, err := line.Policy(c.cfg.Retry).Acquire(ctx, c.client, stand)
 		if err != nil {
 			return nil, c.failed(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/elect"
+	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
@@ -500,8 +501,8 @@ func TestBadInputIsRefused(t *testing.T) {
 		}
 		agree := func(context.Context, elect.Revocation) bool { return true }
 		for _, cfg := range []elect.Config{
-			{Retry: elect.Forever(-1)},
-			{Retry: elect.Exponential(time.Second, time.Millisecond)},
+			{Retry: lock.Forever(-1)},
+			{Retry: lock.Exponential(time.Second, time.Millisecond)},
 			{Delay: -1},
 			{Delay: 1, Layout: elect.LeaderElectionSupport},
 			{OnRevoke: agree, Layout: elect.LeaderElectionSupport},

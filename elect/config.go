@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -21,7 +22,7 @@ type Config struct {
 
 	// Retry says how often and how soon a campaign is tried again after it lost its session or connection while it
 	// waited. Zero retries for as long as the caller's context lasts.
-	Retry Retry
+	Retry lock.Retry
 
 	// Delay is how long nobody leads after an unclean loss, to let late writes of the lost leader arrive: after its
 	// session ended without Resign, or its node was deleted by force. The next leader with a Delay waits for as long as
@@ -52,7 +53,7 @@ func (c *Config) check() error {
 	if err := c.Layout.check(); err != nil {
 		return err
 	}
-	if err := c.Retry.Check(); err != nil {
+	if err := line.Policy(c.Retry).Check(); err != nil {
 		return fmt.Errorf("elect: %w", err)
 	}
 	support := c.Layout == LeaderElectionSupport
@@ -70,20 +71,6 @@ func (c *Config) check() error {
 // DelayPath returns the path of the directory, a sibling of the election's path, in which leaders with a Config.Delay
 // leave a node while they lead and after an unclean loss.
 func DelayPath(path string) string { return line.DelayPath(path) }
-
-// Retry says how often and how soon a campaign is tried again. It is lock.Retry, which tells more. The zero Retry is
-// Forever(0). Its methods return stricter policies: Times(n int) ends after n retries, Within(d time.Duration) when
-// that time has passed since the first failure outside the line.
-//
-//	elect.Exponential(50*time.Millisecond, 5*time.Second).Times(10)
-type Retry = line.Retry
-
-// Forever retries without end, after the given pause.
-func Forever(pause time.Duration) Retry { return line.Forever(pause) }
-
-// Exponential retries without end, after pauses that are drawn evenly between zero and a bound, which is base at first,
-// doubles with every retry, and stays at limit.
-func Exponential(base, limit time.Duration) Retry { return line.Exponential(base, limit) }
 
 // Revocation is a request to a leader to resign: who asks, why and when. It is lock.Revocation, which tells more.
 type Revocation = line.Revocation

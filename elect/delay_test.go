@@ -111,7 +111,7 @@ func TestCampaignIsTriedAgainAsOftenAsRetrySays(t *testing.T) {
 		t.Run(layout.String(), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				l := win(t, w.candidate("a", elect.Config{Layout: layout}))
-				again := elect.Forever(10 * time.Second).Times(2)
+				again := lock.Forever(10 * time.Second).Times(2)
 				c := w.candidate("b", elect.Config{Layout: layout, Retry: again})
 				observer := w.candidate("", elect.Config{Layout: layout})
 				begin, waiting := time.Now(), campaign(t.Context(), c)

@@ -61,7 +61,7 @@ func (b *base) outer(ctx context.Context, of any, write bool) (outer, nested *Ho
 
 // own makes a contender that is first, by try, and begins its ownership. It tries again as Config.Retry says.
 func (b *base) own(ctx context.Context, try func(*zk.Session) (*line.Own, error)) (*line.Ownership, error) {
-	own, err := b.cfg.Retry.Acquire(ctx, b.client, try)
+	own, err := line.Policy(b.cfg.Retry).Acquire(ctx, b.client, try)
 	if err != nil {
 		return nil, err
 	}

@@ -632,7 +632,8 @@ func TestContenderThatNeverListedTheLineIsNotFirst(t *testing.T) {
 func TestPolicyWithoutRetriesTriesOnce(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]lock.Config{
-		"hand-off": {Retry: lock.NTimes(0, 0)}, "strict": {Retry: lock.NTimes(0, 0), Handoff: lock.StrictFIFO},
+		"hand-off": {Retry: lock.Forever(0).Times(0)},
+		"strict":   {Retry: lock.Forever(0).Times(0), Handoff: lock.StrictFIFO},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

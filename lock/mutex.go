@@ -110,7 +110,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Delay > 0 && c.Retain > 0 {
 		return c, errors.New("lock: Delay and Retain cannot be combined; leave one of them zero")
 	}
-	if err := c.Retry.Check(); err != nil {
+	if err := line.Policy(c.Retry).Check(); err != nil {
 		return c, fmt.Errorf("lock: %w", err)
 	}
 	err := c.OnSuspend.check()

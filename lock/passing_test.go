@@ -23,7 +23,7 @@ func (w *world) everyKind() map[string]func() func(context.Context) (*lock.Hold,
 	kinds := w.delayedKinds()
 	kinds["plain mutex"] = func() take { return w.mutex(lock.Config{}).Lock }
 	kinds["strict mutex"] = func() take { return w.mutex(strict).Lock }
-	kinds["bounded tries"] = func() take { return w.mutex(lock.Config{Retry: lock.NTimes(3, time.Second)}).Lock }
+	kinds["bounded tries"] = func() take { return w.mutex(lock.Config{Retry: lock.Forever(time.Second).Times(3)}).Lock }
 	kinds["plain set"] = func() take { return w.set(pathA, path).Lock }
 	kinds["agreed limit"] = func() take { return permits{w.semaphore(lock.AgreedLimit(1)), 1}.Lock }
 	kinds["stored limit"] = func() take { return permits{w.semaphore(lock.StoredLimit(2)), 2}.Lock }

@@ -19,14 +19,14 @@ func TestRetryPolicySaysHowOftenAnAcquisitionIsTriedAgain(t *testing.T) {
 		atLeast  time.Duration // it takes
 		atMost   time.Duration
 	}{
-		"never":       {lock.NTimes(0, time.Hour), 1, 0, time.Second},
-		"once":        {lock.NTimes(1, 0), 2, 0, 2 * time.Second},
-		"three times": {lock.NTimes(3, 10*time.Second), 4, 30 * time.Second, 35 * time.Second},
+		"never":       {lock.Forever(time.Hour).Times(0), 1, 0, time.Second},
+		"once":        {lock.Forever(0).Times(1), 2, 0, 2 * time.Second},
+		"three times": {lock.Forever(10 * time.Second).Times(3), 4, 30 * time.Second, 35 * time.Second},
 		"for a while": {
-			lock.UntilElapsed(25*time.Second, 10*time.Second), 3,
+			lock.Forever(10 * time.Second).Within(25 * time.Second), 3,
 			25 * time.Second, 26 * time.Second,
 		},
-		"for a while, never": {lock.UntilElapsed(25*time.Second, 0).Times(0), 1, 0, time.Second},
+		"for a while, never": {lock.Forever(0).Within(25 * time.Second).Times(0), 1, 0, time.Second},
 		"growing pauses":     {lock.Exponential(time.Second, 4*time.Second).Times(4), 5, 0, 17 * time.Second},
 	} {
 		for kind, handoff := range map[string]lock.Handoff{"hand-off": {}, "strict": lock.StrictFIFO} {
@@ -74,7 +74,7 @@ func TestPolicyThatIsBoundedInTimeDoesNotBoundTheWaitInLine(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		other := acquire(t, w.mutex(lock.Config{}))
 		waiting := lockInBackground(t.Context(),
-			w.mutex(lock.Config{Retry: lock.UntilElapsed(10*time.Second, time.Second)}))
+			w.mutex(lock.Config{Retry: lock.Forever(time.Second).Within(10 * time.Second)}))
 		synctest.Wait()
 		for _, id := range w.Sessions() {
 			if id != other.Session().ID() {
@@ -95,11 +95,11 @@ func TestRetryPoliciesThatMakeNoSenseAreRefused(t *testing.T) {
 		client := w.Client(t, 20*time.Second)
 		for name, r := range map[string]lock.Retry{
 			"a negative pause":     lock.Forever(-1),
-			"fewer than no tries":  lock.NTimes(-1, 0),
-			"no time":              lock.UntilElapsed(0, time.Second),
+			"fewer than no tries":  lock.Forever(0).Times(-1),
+			"no time":              lock.Forever(time.Second).Within(0),
 			"no first pause":       lock.Exponential(0, time.Second),
 			"a shrinking pause":    lock.Exponential(time.Second, time.Millisecond),
-			"mended in hindsight":  lock.NTimes(-1, 0).Times(3),
+			"mended in hindsight":  lock.Forever(0).Times(-1).Times(3),
 			"negative with others": lock.Exponential(time.Second, time.Minute).Within(-1),
 		} {
 			if _, err := lock.NewMutex(client, path, lock.Config{Retry: r}); err == nil {

@@ -229,7 +229,7 @@ func (r *partition) begin(item string) {
 func (r *partition) keep(ctx context.Context, item string) error {
 	l := r.p.line(item)
 	for ctx.Err() == nil {
-		own, err := line.Retry{}.Acquire(ctx, r.p.client, func(sess *zk.Session) (*line.Own, error) {
+		own, err := line.Policy{}.Acquire(ctx, r.p.client, func(sess *zk.Session) (*line.Own, error) {
 			return r.stand(ctx, sess, l)
 		})
 		switch {

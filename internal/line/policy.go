@@ -14,13 +14,8 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// Retry says how often and how soon an acquisition is tried again after it lost its session, its connection or its node
-// while it stood in line. The zero Retry is Forever(0): at once, for as long as the caller's context lasts.
-//
-// Waiting in line is no failure, and neither is waiting for a server before the first try: only the context limits
-// those. A refusal by the server (missing rights, say) is not retried, unless it passes, as that of an overloaded
-// server does. Nothing is retried after the client was closed.
-type Retry struct {
+// Policy is lock.Retry, which says what users must know.
+type Policy struct {
 	times  int           // no bound if zero
 	within time.Duration // no bound if zero
 	pause  time.Duration // or the first bound of it
@@ -29,21 +24,17 @@ type Retry struct {
 }
 
 // Forever retries without end, after the given pause.
-func Forever(pause time.Duration) Retry {
-	r := Retry{pause: pause}
+func Forever(pause time.Duration) Policy {
+	r := Policy{pause: pause}
 	if pause < 0 {
 		r.err = fmt.Errorf("retry pause must not be negative: %v", pause)
 	}
 	return r
 }
 
-// Exponential retries without end, after pauses with full jitter: each is drawn evenly between zero and a bound,
-// which is base at first, doubles with every retry, and stays at limit. So clients that lost a server together do not
-// return together.
-//
-//	Exponential(50*time.Millisecond, 5*time.Second).Times(10)
-func Exponential(base, limit time.Duration) Retry {
-	r := Retry{pause: base, limit: limit}
+// Exponential retries without end, after pauses with full jitter.
+func Exponential(base, limit time.Duration) Policy {
+	r := Policy{pause: base, limit: limit}
 	if base <= 0 || limit < base {
 		r.err = fmt.Errorf("invalid retry pauses: %v to %v; use 0 < base <= limit", base, limit)
 	}
@@ -51,7 +42,7 @@ func Exponential(base, limit time.Duration) Retry {
 }
 
 // Times returns the policy that ends after n retries.
-func (r Retry) Times(n int) Retry {
+func (r Policy) Times(n int) Policy {
 	switch {
 	case n > 0:
 		r.times = n
@@ -67,7 +58,7 @@ func (r Retry) Times(n int) Retry {
 const never = -1
 
 // Within returns the policy that ends when the given time has passed since the first failure outside the line.
-func (r Retry) Within(d time.Duration) Retry {
+func (r Policy) Within(d time.Duration) Policy {
 	if d <= 0 {
 		r.err = cmp.Or(r.err, fmt.Errorf("retry time must be positive: %v; for no retry use Times(0)", d))
 	}
@@ -76,11 +67,11 @@ func (r Retry) Within(d time.Duration) Retry {
 }
 
 // Check says what is wrong with the policy.
-func (r Retry) Check() error { return r.err }
+func (r Policy) Check() error { return r.err }
 
 // before returns the pause before try n, counted from one for the first after the failure, and false if there is to
 // be none.
-func (r Retry) before(n int) (time.Duration, bool) {
+func (r Policy) before(n int) (time.Duration, bool) {
 	if r.times == never || r.times > 0 && n > r.times {
 		return 0, false
 	}
@@ -96,7 +87,7 @@ func (r Retry) before(n int) (time.Duration, bool) {
 
 // Acquire runs try as Attempt does, as often as r says, for nodes that are to own something. They count only when the
 // session is certain that it lives (see Certify).
-func (r Retry) Acquire(ctx context.Context, client *zk.Client, try func(*zk.Session) (*Own, error)) (*Own, error) {
+func (r Policy) Acquire(ctx context.Context, client *zk.Client, try func(*zk.Session) (*Own, error)) (*Own, error) {
 	certified := func(sess *zk.Session) (*Own, error) {
 		own, err := try(sess)
 		if err != nil {
@@ -104,7 +95,7 @@ func (r Retry) Acquire(ctx context.Context, client *zk.Client, try func(*zk.Sess
 		}
 		return own, own.Certify(ctx)
 	}
-	if r == (Retry{}) {
+	if r == (Policy{}) {
 		return attempt.Run(ctx, client, certified)
 	}
 	ctx, giveUp := context.WithCancelCause(ctx)
@@ -123,7 +114,7 @@ func (r Retry) Acquire(ctx context.Context, client *zk.Client, try func(*zk.Sess
 
 // attempts is what one acquisition has tried.
 type attempts struct {
-	policy Retry
+	policy Policy
 	giveUp context.CancelCauseFunc
 
 	failures int

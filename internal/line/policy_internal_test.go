@@ -34,10 +34,10 @@ func TestExponentialPausesAreDrawnFromZeroToABoundThatDoubles(t *testing.T) {
 func TestPoliciesEndWhenTheyShould(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		retry Retry
+		retry Policy
 		tries int // more than the first; -1 for no end
 	}{
-		"zero":    {Retry{}, -1},
+		"zero":    {Policy{}, -1},
 		"forever": {Forever(time.Second), -1},
 		"never":   {Forever(time.Second).Times(0), 0},
 		"thrice":  {Forever(time.Second).Times(3), 3},

@@ -45,7 +45,7 @@ var rules = []rule{
 	{path: "internal/attempt", ours: []string{"zk"}},
 	{path: "internal/line", ours: []string{"zk", "internal/attempt"}},
 	{path: "lock", ours: []string{"zk", "internal/attempt", "internal/line"}},
-	{path: "elect", ours: []string{"zk", "internal/attempt", "internal/line"}},
+	{path: "elect", ours: []string{"zk", "internal/attempt", "internal/line", "lock"}},
 	{path: "fence", ours: []string{"zk", "internal/attempt"}},
 	{path: "barrier", ours: []string{"zk", "internal/attempt", "internal/line"}},
 	{path: "counter", ours: []string{"zk", "internal/attempt"}},

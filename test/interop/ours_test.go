@@ -106,7 +106,7 @@ func ourTurn(client *zk.Client, path, kind string, permits int) (turn, error) {
 		}
 		cfg := elect.Config{Layout: layouts[layout]}
 		if layout == "both" {
-			cfg.Retry = elect.Exponential(10*time.Millisecond, time.Second).Within(time.Minute)
+			cfg.Retry = lock.Exponential(10*time.Millisecond, time.Second).Within(time.Minute)
 		}
 		c, err := elect.NewCandidate(client, path, "ours", cfg)
 		return elected(c), err

@@ -106,7 +106,9 @@ var behaviours = []lock.Config{
 
 // retries are the clients' retry policies. Half of the clients give up after the loss of their session or their
 // connection, and leave their nodes to be removed in the background.
-var retries = []lock.Retry{{}, lock.NTimes(0, 0), {}, lock.Exponential(time.Millisecond, 50*time.Millisecond).Times(1)}
+var retries = []lock.Retry{
+	{}, lock.Forever(0).Times(0), {}, lock.Exponential(time.Millisecond, 50*time.Millisecond).Times(1),
+}
 
 // retryOf returns the retry policy of a client.
 func retryOf(number int) lock.Retry { return retries[number%len(retries)] }

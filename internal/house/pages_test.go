@@ -16,19 +16,21 @@ const root = "../../"
 
 func TestGoOfThePagesIsInAnExampleThatIsTested(t *testing.T) {
 	t.Parallel()
-	ours, others := allOf(t, "examples/*/main.go"), allOf(t, "bench/migrating/*.go")
+	ours, others := allOf(t, "examples/*/*.go"), allOf(t, "bench/migrating/*.go")
 	for _, page := range []string{
 		"README.md", "docs/library.md", "docs/queues.md", "docs/fencing.md", "docs/migrating.md",
+		"docs/migrating-curator.md", "docs/migrating-curator-data.md", "docs/migrating-kazoo.md",
+		"docs/migrating-others.md",
 	} {
 		blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read(t, page), -1)
 		if len(blocks) == 0 {
 			t.Errorf("%s has no block of Go", page)
 		}
 		for _, block := range blocks {
-			peers := page == "docs/migrating.md" && strings.Contains(others, block[1])
+			peers := page == "docs/migrating-others.md" && strings.Contains(others, block[1])
 			if !peers && !strings.Contains(ours, block[1]) {
-				t.Errorf("this block of %s is in no examples/*/main.go, nor, for other projects' code of "+
-					"docs/migrating.md, in bench/migrating:\n%s", page, block[1])
+				t.Errorf("this block of %s is in no program of examples, nor, for other projects' code of "+
+					"docs/migrating-others.md, in bench/migrating:\n%s", page, block[1])
 			}
 		}
 	}
@@ -37,18 +39,20 @@ func TestGoOfThePagesIsInAnExampleThatIsTested(t *testing.T) {
 func TestJavaAndPythonOfThePagesIsInAProgramThatIsTested(t *testing.T) {
 	t.Parallel()
 	indent := regexp.MustCompile(`(?m)^[ \t]+`)
-	programs := map[string]string{
-		"java":   indent.ReplaceAllString(allOf(t, "interop/testdata/java/Migrating.java"), ""),
-		"python": indent.ReplaceAllString(allOf(t, "interop/testdata/migrating.py"), ""),
-	}
-	fenced := regexp.MustCompile("(?s)```(java|python)\n(.*?)```")
-	blocks := fenced.FindAllStringSubmatch(read(t, "docs/migrating.md"), -1)
-	if len(blocks) == 0 {
-		t.Error("docs/migrating.md has no block of Java or Python")
-	}
-	for _, block := range blocks {
-		if !strings.Contains(programs[block[1]], indent.ReplaceAllString(block[2], "")) {
-			t.Errorf("interop/testdata does not have this %s block of docs/migrating.md:\n%s", block[1], block[2])
+	for _, of := range []struct{ page, language, program string }{
+		{"docs/migrating-curator.md", "java", "interop/testdata/java/Migrating.java"},
+		{"docs/migrating-curator-data.md", "java", "interop/testdata/java/Migrating.java"},
+		{"docs/migrating-kazoo.md", "python", "interop/testdata/migrating.py"},
+	} {
+		program := indent.ReplaceAllString(read(t, of.program), "")
+		blocks := regexp.MustCompile("(?s)```"+of.language+"\n(.*?)```").FindAllStringSubmatch(read(t, of.page), -1)
+		if len(blocks) == 0 {
+			t.Errorf("%s has no block of %s", of.page, of.language)
+		}
+		for _, block := range blocks {
+			if !strings.Contains(program, indent.ReplaceAllString(block[1], "")) {
+				t.Errorf("%s does not have this block of %s:\n%s", of.program, of.page, block[1])
+			}
 		}
 	}
 }

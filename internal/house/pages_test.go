@@ -116,6 +116,26 @@ func TestPagesLinkToFilesThatExist(t *testing.T) {
 	}
 }
 
+// maxPage is how many lines a page may have. Programs write those in generated, whose length is that of their findings.
+const maxPage = 300
+
+var (
+	generated = []string{"docs/benchmarks-all.md", "docs/partitions.md", "docs/herd.md"}
+	longer    = []string{"docs/guarantees.md", "docs/bugs.md"}
+)
+
+func TestPagesAreShort(t *testing.T) {
+	t.Parallel()
+	walkFiles(t, func(path, text string) {
+		if filepath.Ext(path) != ".md" || slices.Contains(generated, path) || slices.Contains(longer, path) {
+			return
+		}
+		if n := strings.Count(text, "\n"); n > maxPage {
+			t.Errorf("%s has %d lines, want at most %d", path, n, maxPage)
+		}
+	})
+}
+
 // anchors returns the fragment identifiers that GitHub gives to a page's headings.
 func anchors(page string) []string {
 	var all []string

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,7 +29,13 @@ func TestZooCfgPageMatchesTheCode(t *testing.T) {
 		if k.harmless != "" {
 			here += " (`" + k.harmless + "`)"
 		}
-		want = append(want, fmt.Sprintf("| `%s` | %s | %s |", k.name, here, k.why))
+		row := fmt.Sprintf(" | %s | %s |", here, k.why)
+		same := slices.IndexFunc(want, func(r string) bool { return strings.HasSuffix(r, "`"+row) })
+		if same >= 0 {
+			want[same] = strings.TrimSuffix(want[same], row) + ", `" + k.name + "`" + row
+		} else {
+			want = append(want, "| `"+k.name+"`"+row)
+		}
 		if seen[k.name] {
 			t.Errorf("%s: got two rows, want one", k.name)
 		}

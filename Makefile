@@ -19,7 +19,7 @@ export GORACE ?= atexit_sleep_ms=0
 
 .DEFAULT_GOAL := help
 .PHONY: help build test check soak conformance interop lin partitions hostile deep fuzz bench herd cover lint fix \
-	modules peers
+	modules promises peers
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,18 +40,18 @@ soak: ## Run what is random, repeated or large, for about MINUTES (10)
 
 conformance: ## Compare the embedded server with Apache ZooKeeper, answer by answer
 	@.ci/peers
-	$(GO) test -race -count=1 -v ./conformance
+	$(GO) test -race -count=1 -v ./test/conformance
 
 interop: ## Run other projects' clients on the embedded server, and our locks on Apache ZooKeeper under faults
 	@.ci/peers
-	$(GO) test -race -count=1 -v ./interop ./lock
+	$(GO) test -race -count=1 -v ./test/interop ./lock
 
 lin: ## Use every recipe at random under random faults: MINUTES (1) each, SEED (random); lin-queue: queues alone
 	@.ci/peers
 	$(LIN) Promises
 
 LIN = TURNSTILE_LIN=$(MINUTES)m TURNSTILE_SEED=$(SEED) $(GO) test -race -count=1 -v \
-	-timeout $$(( $(MINUTES) * 12 + 10 ))m ./lin -run
+	-timeout $$(( $(MINUTES) * 12 + 10 ))m ./test/lin -run
 
 # Trials: locks, queue, cache, counter, barrier, member.
 lin-%:
@@ -63,14 +63,14 @@ partitions: ## Partition ensembles under holders, ours and others': PHASES (3), 
 	@.ci/peers
 	TURNSTILE_PARTITIONS_PHASES=$(PHASES) TURNSTILE_PARTITIONS_TICK=$(TICK) TURNSTILE_SEED=$(SEED) \
 		TURNSTILE_PARTITIONS_WRITE=$(CURDIR)/docs \
-		$(GO) test -race -count=1 -v -timeout $$(( $(PHASES) * 30 + 10 ))m ./partitions
-	$(GO) test ./internal/house -update
+		$(GO) test -race -count=1 -v -timeout $$(( $(PHASES) * 30 + 10 ))m ./test/partitions
+	$(GO) test ./test/house -update
 
 # From 10 minutes on it checks times, too, and writes them to docs/limits.md.
 hostile: ## Attack the embedded server: MINUTES (1), SEED (random), ATTACK (all)
 	TURNSTILE_HOSTILE=$(MINUTES)m TURNSTILE_SEED=$(SEED) TURNSTILE_HOSTILE_ONLY='$(ATTACK)' \
 		TURNSTILE_HOSTILE_WRITE=$(CURDIR)/docs \
-		$(GO) test -count=1 -v -timeout $$(( $(MINUTES) * 2 + 10 ))m ./hostile
+		$(GO) test -count=1 -v -timeout $$(( $(MINUTES) * 2 + 10 ))m ./test/hostile
 
 deep: ## Put and drain a queue of ITEMS (1000000) on an embedded server that is killed meanwhile
 	TURNSTILE_ITEMS=$(ITEMS) $(GO) test -count=1 -v -timeout 60m -run '^TestDeepQueueSurvivesKills$$' ./queue
@@ -88,15 +88,16 @@ fuzz: ## Fuzz every decoder below FUZZDIR (.) FUZZTIME (20000x) times
 		done; \
 	done
 
-# Writes docs/benchmarks*. BENCHFLAGS: '-part queues' runs one half, '-only hot' some loads, '-list' lists them.
+# Writes docs/benchmarks.* and test/bench/figures.md. BENCHFLAGS: '-part queues' runs one half, '-only hot' some loads,
+# '-list' lists them.
 bench: ## Benchmark against other projects in about 20 minutes: BENCHFLAGS
 	@.ci/peers
-	$(GO) -C bench run . -write ../docs $(BENCHFLAGS)
+	$(GO) -C test/bench run . -write ../.. $(BENCHFLAGS)
 
 # Writes docs/herd.md and docs/herd.svg.
 herd: ## Count the watch events of a release, for a simple lock and for a line, on both servers
 	@.ci/peers
-	$(GO) run ./docs/herd -docs docs
+	$(GO) run ./test/herd -docs docs
 
 cover: ## Write cover.out and print the coverage of each package's functions
 	$(GO) test -coverprofile=cover.out -coverpkg=./... ./...
@@ -104,18 +105,21 @@ cover: ## Write cover.out and print the coverage of each package's functions
 
 lint: ## Run the linters, and check that formatting, go fix and go mod tidy leave no diff
 	$(LINT) run
-	linter=$$($(LINT:golangci-lint=-n golangci-lint)); for dir in bench $(MODULES); do \
+	linter=$$($(LINT:golangci-lint=-n golangci-lint)); for dir in test/bench $(MODULES); do \
 		(cd $$dir && $$linter run --config $(CURDIR)/.golangci.yml); done
-	for dir in . bench $(MODULES); do $(GO) -C $$dir mod tidy -diff; done
+	for dir in . test/bench $(MODULES); do $(GO) -C $$dir mod tidy -diff; done
 
 fix: ## Format, fix what tools can, and wrap Markdown
 	$(GO) fix ./...
 	$(LINT) run --fix
-	for dir in . bench $(MODULES); do $(GO) -C $$dir mod tidy; done
-	$(GO) test ./internal/house -update
+	for dir in . test/bench $(MODULES); do $(GO) -C $$dir mod tidy; done
+	$(GO) test ./test/house -update
 
 modules: ## Download the modules of all go.mod files
-	for dir in . bench $(MODULES); do $(GO) -C $$dir mod download; done
+	for dir in . test/bench $(MODULES); do $(GO) -C $$dir mod download; done
+
+promises: ## List the tests that show each promise of docs/guarantees.md
+	$(GO) test -count=1 -v -run TestEachPromiseIsShownByTests ./test/house
 
 peers: ## Install the other projects' servers and clients for the tests (Debian, Ubuntu)
 	@.ci/peers install

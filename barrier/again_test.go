@@ -50,6 +50,7 @@ func meet(t *testing.T, doubles ...*barrier.Double) {
 	}
 }
 
+// Promise: 13
 func TestLeaderThatDoesNotComeAgainIsNotWaitedFor(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		doubles := w.regulars(3)
@@ -62,6 +63,8 @@ func TestLeaderThatDoesNotComeAgainIsNotWaitedFor(t *testing.T) {
 }
 
 // The one that comes in its place may come too early to see all.
+//
+// Promise: 13
 func TestPartiesThatRelyOnALeaderLookWhenItDoesNotComeAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		doubles := w.regulars(3)
@@ -74,6 +77,7 @@ func TestPartiesThatRelyOnALeaderLookWhenItDoesNotComeAgain(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestPartyThatReliesOnALeaderLooksWhenThatIsGone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		doubles := w.regulars(3)
@@ -93,6 +97,7 @@ func TestPartyThatReliesOnALeaderLooksWhenThatIsGone(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestPartyThatComesBesideRegularsEnters(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		doubles := w.regulars(3)
@@ -104,6 +109,8 @@ func TestPartyThatComesBesideRegularsEnters(t *testing.T) {
 }
 
 // Kazoo's parties delete the ready node when they begin to leave.
+//
+// Promise: 13
 func TestRegularsLeaveWhenAPeerHasClosedTheBarrier(t *testing.T) {
 	t.Parallel()
 	for name, late := range map[string]bool{"before they leave": false, "while one waits for the others": true} {
@@ -134,6 +141,8 @@ func TestRegularsLeaveWhenAPeerHasClosedTheBarrier(t *testing.T) {
 }
 
 // The first to come also waits for those that came later, although it has not seen the ready node.
+//
+// Promise: 13
 func TestRegularThatCameFirstWaitsForTheOthersWhenAPeerHasClosedTheBarrier(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		doubles := w.regulars(3)
@@ -160,6 +169,8 @@ func TestRegularThatCameFirstWaitsForTheOthersWhenAPeerHasClosedTheBarrier(t *te
 }
 
 // Those that come after a peer has closed the barrier may wait for the party that leaves, so it must not wait for them.
+//
+// Promise: 13
 func TestRegularDoesNotWaitForTheNextRoundWhenAPeerHasClosedTheBarrier(t *testing.T) {
 	t.Parallel()
 	for name, cut := range map[string]bool{"connected": false, "cut off": true} {
@@ -188,6 +199,8 @@ func TestRegularDoesNotWaitForTheNextRoundWhenAPeerHasClosedTheBarrier(t *testin
 }
 
 // A request of an earlier round that is done late must not do anything to the node of this one.
+//
+// Promise: 13
 func TestNodesHaveNewNamesInEachRound(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		doubles := []*barrier.Double{w.double(2), w.double(2)}
@@ -205,6 +218,7 @@ func TestNodesHaveNewNamesInEachRound(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestRegularUnderANewSessionIsToldOfItsRounds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, timeout)
@@ -225,6 +239,8 @@ func TestRegularUnderANewSessionIsToldOfItsRounds(t *testing.T) {
 }
 
 // A leader of many parties would list them whenever one comes.
+//
+// Promise: 13
 func TestManyPartiesThatComeAgainRelyOnNoLeader(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var doubles []*barrier.Double
@@ -239,6 +255,7 @@ func TestManyPartiesThatComeAgainRelyOnNoLeader(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestRegularsMeetWhereServersHaveNoPersistentWatches(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.Control(func(r zktest.Request) zktest.Fault {
@@ -259,6 +276,7 @@ func TestRegularsMeetWhereServersHaveNoPersistentWatches(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestPartyThatDoesNotComeAgainGivesUpItsWatch(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.regulars(3)

@@ -23,6 +23,7 @@ func (w *world) deleteTree() {
 	}
 }
 
+// Promise: 13
 func TestRoundOfAPathMadeAnewIsNotTheParty(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, timeout)
@@ -57,6 +58,8 @@ func TestRoundOfAPathMadeAnewIsNotTheParty(t *testing.T) {
 }
 
 // Parties look after the dead, and must not make the path again for that.
+//
+// Promise: 13
 func TestPathThatWasDeletedStaysDeleted(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.join(2, barrier.Continue)
@@ -71,6 +74,8 @@ func TestPathThatWasDeletedStaysDeleted(t *testing.T) {
 }
 
 // The lost party asks under its next session, and finds a later round of other parties.
+//
+// Promise: 13
 func TestRoundOfAPathMadeAnewIsNotTheLostParty(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, timeout)
@@ -90,6 +95,8 @@ func TestRoundOfAPathMadeAnewIsNotTheLostParty(t *testing.T) {
 }
 
 // The transaction that ends a round is on its way while the path is made anew, with the same version and round.
+//
+// Promise: 13
 func TestLateEndOfARoundDoesNothingToAPathMadeAnew(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b := w.join(2, barrier.FailRound), w.join(2, barrier.FailRound)
@@ -112,6 +119,8 @@ func TestLateEndOfARoundDoesNothingToAPathMadeAnew(t *testing.T) {
 
 // A client whose join was lost makes sure that it is not done late, and does not write what it has read before to the
 // path that others have made since.
+//
+// Promise: 13
 func TestLostJoinDoesNothingToAPathMadeAnew(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.join(2, barrier.FailRound)
@@ -169,6 +178,7 @@ func (w *world) lostCreation(client *zk.Client) (late func() error, heal func())
 	return late, func() { back.Store(true) }
 }
 
+// Promise: 13
 func TestLateCreationInABarrierMadeAnewDoesNotCountTwice(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

@@ -35,12 +35,14 @@ func must(t *testing.T, err error) {
 	}
 }
 
+// Promise: 13
 func TestWaitReturnsAtOnceWhereThereIsNoBarrier(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		must(t, w.barrier(w.Client(t, timeout)).Wait(t.Context()))
 	})
 }
 
+// Promise: 13
 func TestWaitReturnsWhenTheBarrierIsRemoved(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		b := w.barrier(w.Client(t, timeout))
@@ -56,6 +58,7 @@ func TestWaitReturnsWhenTheBarrierIsRemoved(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestWaitGoesOnThroughLostConnectionsAndNewSessions(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, timeout)
@@ -93,6 +96,7 @@ func TestWaitGoesOnWhenTheBarrierIsWrittenTo(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestWaitSeesARemovalWhileItWasCutOff(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, timeout)
@@ -109,6 +113,8 @@ func TestWaitSeesARemovalWhileItWasCutOff(t *testing.T) {
 }
 
 // A leader that was replaced without noticing answers reads and syncs, but no write.
+//
+// Promise: 13
 func TestWaitTakesNoAnswerFromALeaderThatWasReplaced(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, timeout)
@@ -128,6 +134,8 @@ func TestWaitTakesNoAnswerFromALeaderThatWasReplaced(t *testing.T) {
 }
 
 // Nor from a server that has lost the others, which answers reads and refuses writes.
+//
+// Promise: 13
 func TestWaitTakesNoAnswerFromAServerThatIsAlone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, timeout)
@@ -140,6 +148,7 @@ func TestWaitTakesNoAnswerFromAServerThatIsAlone(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestWaitEndsWithItsContext(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		b := w.barrier(w.Client(t, timeout))
@@ -153,6 +162,8 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 }
 
 // The caller may leave between the two replies to its look.
+//
+// Promise: 13
 func TestWaitThatEndsAtAnyStepLeavesNoWatch(t *testing.T) {
 	t.Parallel()
 	for step, more := 1, true; more; step++ {
@@ -184,6 +195,7 @@ func TestWaitThatEndsAtAnyStepLeavesNoWatch(t *testing.T) {
 	}
 }
 
+// Promise: 13
 func TestSetAndRemoveSurviveALostReply(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []zktest.Fault{zktest.DropReply, zktest.CutBefore, zktest.CutAfter} {

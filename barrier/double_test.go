@@ -39,6 +39,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
+// Promise: 13
 func TestNoPartyEntersBeforeAllHaveCome(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b := enter(t.Context(), w.double(3)), enter(t.Context(), w.double(3))
@@ -50,6 +51,7 @@ func TestNoPartyEntersBeforeAllHaveCome(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestNoPartyLeavesBeforeAllAreReadyTo(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		members := enterAll(t, w.double(3), w.double(3), w.double(3))
@@ -64,6 +66,7 @@ func TestNoPartyLeavesBeforeAllAreReadyTo(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestOnePartyEntersAndLeavesAlone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		leaveAll(t, enterAll(t, w.double(1))...)
@@ -71,6 +74,7 @@ func TestOnePartyEntersAndLeavesAlone(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestMorePartiesThanNeededEnter(t *testing.T) { // Netflix#99
 	inWorld(t, func(t *testing.T, w *world) {
 		members := enterAll(t, w.double(2), w.double(2))
@@ -86,6 +90,8 @@ func TestMorePartiesThanNeededEnter(t *testing.T) { // Netflix#99
 }
 
 // A server that lags behind does not show the last one that a party which came late is inside.
+//
+// Promise: 13
 func TestLastOneWaitsForAPartyThatItsServerDoesNotShowYet(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		members := enterAll(t, w.double(2), w.double(2))
@@ -119,6 +125,8 @@ func TestLastOneWaitsForAPartyThatItsServerDoesNotShowYet(t *testing.T) {
 }
 
 // A party that comes while the last one is about to close the barrier has entered, and then the last one waits for it.
+//
+// Promise: 13
 func TestLastOneWaitsForAPartyThatComesWhileItLeaves(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		members := enterAll(t, w.double(2), w.double(2))
@@ -139,6 +147,8 @@ func TestLastOneWaitsForAPartyThatComesWhileItLeaves(t *testing.T) {
 }
 
 // Or it sees the barrier open, and the barrier is closed before it has entered: then it waits for others.
+//
+// Promise: 13
 func TestPartyThatComesTooLateWaitsForOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		members := enterAll(t, w.double(2), w.double(2))
@@ -182,6 +192,7 @@ func holdTransaction(held context.Context, w *world, first zktest.Op) <-chan str
 	return reached
 }
 
+// Promise: 13
 func TestPartiesUseTheBarrierAgainAndAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var tasks []*task[int]
@@ -214,6 +225,7 @@ func TestPartiesUseTheBarrierAgainAndAgain(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestTimedEnterLeavesNothingBehind(t *testing.T) { // CURATOR-318
 	inWorld(t, func(t *testing.T, w *world) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -230,6 +242,7 @@ func TestTimedEnterLeavesNothingBehind(t *testing.T) { // CURATOR-318
 	})
 }
 
+// Promise: 13
 func TestTimedLeaveEnds(t *testing.T) { // CURATOR-233, CURATOR-536
 	inWorld(t, func(t *testing.T, w *world) {
 		members := enterAll(t, w.double(2), w.double(2))
@@ -250,6 +263,8 @@ func TestTimedLeaveEnds(t *testing.T) { // CURATOR-233, CURATOR-536
 }
 
 // What Curator has forgotten since GH-1290: others may have left already when a waiting party learns of the opening.
+//
+// Promise: 13
 func TestSeeingTheBarrierOpenIsEnough(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		d := w.double(3)
@@ -265,6 +280,7 @@ func TestSeeingTheBarrierOpenIsEnough(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestBarrierLeftOpenByTheDeadIsClosed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.create("/app", path, path+"/ready")
@@ -279,6 +295,8 @@ func TestBarrierLeftOpenByTheDeadIsClosed(t *testing.T) {
 }
 
 // Several parties may find that a barrier was left open. One that closes it late does not close the next round.
+//
+// Promise: 13
 func TestBarrierLeftOpenIsClosedOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.create("/app", path, path+"/ready")
@@ -312,6 +330,8 @@ func TestBarrierLeftOpenIsClosedOnce(t *testing.T) {
 }
 
 // A party that came by a barrier which had been left open, as Curator's and kazoo's do, does not let others in.
+//
+// Promise: 13
 func TestPartiesYoungerThanTheOpeningDoNotCount(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.create("/app", path, path+"/ready")
@@ -333,6 +353,7 @@ func TestPartiesYoungerThanTheOpeningDoNotCount(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestReadyNodeIsNotCountedAsAParty(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a := enter(t.Context(), w.double(2))
@@ -345,6 +366,7 @@ func TestReadyNodeIsNotCountedAsAParty(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestSessionThatEndsWhileWaitingComesAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, timeout)
@@ -361,6 +383,8 @@ func TestSessionThatEndsWhileWaitingComesAgain(t *testing.T) {
 
 // The client may give a session up before the server does. The party's first node is there still when it comes again,
 // and must not count as another party.
+//
+// Promise: 13
 func TestPartyOfALostSessionCountsOnceWhenItComesAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, timeout)
@@ -379,6 +403,8 @@ func TestPartyOfALostSessionCountsOnceWhenItComesAgain(t *testing.T) {
 
 // A party that came too late takes its node back and comes again. If that takes a while, the node must not count as
 // another party.
+//
+// Promise: 13
 func TestPartyThatComesAgainCountsOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.create("/app", path, path+"/peer", path+"/ready")
@@ -413,6 +439,8 @@ func TestPartyThatComesAgainCountsOnce(t *testing.T) {
 }
 
 // A party may leave between the count and the opening.
+//
+// Promise: 13
 func TestBarrierDoesNotOpenForAPartyThatHasJustLeft(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.create("/app", path)
@@ -439,6 +467,7 @@ func TestBarrierDoesNotOpenForAPartyThatHasJustLeft(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestPartyThatDiesWhileWaitingDoesNotCount(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, timeout)
@@ -455,6 +484,7 @@ func TestPartyThatDiesWhileWaitingDoesNotCount(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestPartyThatDiesInsideDoesNotHoldUpTheOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		dying := w.Client(t, timeout)
@@ -476,6 +506,7 @@ func TestPartyThatDiesInsideDoesNotHoldUpTheOthers(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestSessionThatEndsWhileLeavingHasLeft(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		clients := []*zk.Client{w.Client(t, timeout), w.Client(t, timeout)}
@@ -495,6 +526,7 @@ func TestSessionThatEndsWhileLeavingHasLeft(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestNodeDeletedByAnotherClientComesAgainAfterAReconnect(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a := enter(t.Context(), w.double(2))
@@ -513,6 +545,7 @@ func TestNodeDeletedByAnotherClientComesAgainAfterAReconnect(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestNewRoundDoesNotHoldUpALeaverOfTheOld(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		members := enterAll(t, w.double(2), w.double(2))
@@ -530,6 +563,7 @@ func TestNewRoundDoesNotHoldUpALeaverOfTheOld(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestForeignChildrenCountAsParties(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a := enter(t.Context(), w.double(3))

@@ -58,6 +58,7 @@ func inSeveralRounds(
 	}
 }
 
+// Promise: 13
 func TestDeathOfTheLowestDoesNotHoldUpTheOthers(t *testing.T) {
 	inSeveralRounds(t, func(t *testing.T, w *world, members []*barrier.Member, clients map[*barrier.Member]*zk.Client) {
 		b, c := leave(t.Context(), members[1]), leave(t.Context(), members[2])
@@ -71,6 +72,7 @@ func TestDeathOfTheLowestDoesNotHoldUpTheOthers(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestMemberThatLeavesEarlyWaitsAsLongAsItTakes(t *testing.T) {
 	inSeveralRounds(t, func(t *testing.T, w *world, members []*barrier.Member, _ map[*barrier.Member]*zk.Client) {
 		c := leave(t.Context(), members[2])
@@ -90,6 +92,8 @@ func TestMemberThatLeavesEarlyWaitsAsLongAsItTakes(t *testing.T) {
 }
 
 // After a reconnect a server reports that the ready node is another one as a change of it.
+//
+// Promise: 13
 func TestChangeAfterAReconnectIsNotTheEnd(t *testing.T) {
 	inSeveralRounds(t, func(t *testing.T, w *world, members []*barrier.Member, clients map[*barrier.Member]*zk.Client) {
 		early := leave(t.Context(), members[2])
@@ -112,6 +116,8 @@ func TestChangeAfterAReconnectIsNotTheEnd(t *testing.T) {
 }
 
 // It may have come before the member begins to leave.
+//
+// Promise: 13
 func TestChangeBeforeLeavingIsNotTheEnd(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		clients := []*zk.Client{w.Client(t, timeout), w.Client(t, timeout)}
@@ -161,6 +167,7 @@ func (w *world) withoutWrite(n, parties int) (doubles []*barrier.Double) {
 	return doubles
 }
 
+// Promise: 13
 func TestMembersThatMayNotWriteToNodesLeave(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		doubles := w.withoutWrite(3, 3)
@@ -173,6 +180,8 @@ func TestMembersThatMayNotWriteToNodesLeave(t *testing.T) {
 
 // From the third round on a party writes to come, and to leave, and is told twice. It reads nothing. The lowest one,
 // which waits for all others, has a few reads more.
+//
+// Promise: 13
 func TestRoundCostsEachPartyTwoWritesAndTwoEvents(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const parties = 16

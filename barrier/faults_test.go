@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/barrier"
-	"github.com/seed-a3166700/turnstile/internal/soak"
+	"github.com/seed-a3166700/turnstile/internal/test/soak"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
@@ -57,6 +57,7 @@ func eachStep(t *testing.T, f func(t *testing.T, w *world)) {
 	}
 }
 
+// Promise: 13
 func TestDoubleSurvivesAFaultAtEachStep(t *testing.T) {
 	t.Parallel()
 	const rounds = 3
@@ -66,6 +67,8 @@ func TestDoubleSurvivesAFaultAtEachStep(t *testing.T) {
 }
 
 // Nothing tells these parties what has become of a lost creation but that a later one has the same name.
+//
+// Promise: 13
 func TestPartiesThatMayNotWriteSurviveAFaultAtEachStep(t *testing.T) {
 	t.Parallel()
 	eachStep(t, func(t *testing.T, w *world) { w.enterAndLeave(2, w.withoutWrite(2, 2)...) })
@@ -103,6 +106,7 @@ func (w *world) enterAndLeave(rounds int, doubles ...*barrier.Double) {
 	w.NoWatches(t)
 }
 
+// Promise: 13
 func TestRoundsSurviveAFaultAtEachStep(t *testing.T) {
 	t.Parallel()
 	eachStep(t, func(t *testing.T, w *world) {
@@ -137,6 +141,8 @@ func TestRoundsSurviveAFaultAtEachStep(t *testing.T) {
 }
 
 // The caller leaves at each step in turn, also when the reply to that step is lost.
+//
+// Promise: 13
 func TestEnterThatEndsAtAnyStepLeavesNothingBehind(t *testing.T) { // CURATOR-318
 	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{"answered": zktest.Pass, "reply lost": zktest.DropReply} {
@@ -176,6 +182,7 @@ func TestEnterThatEndsAtAnyStepLeavesNothingBehind(t *testing.T) { // CURATOR-31
 	}
 }
 
+// Promise: 13
 func TestJoinThatEndsAtAnyStepLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{"answered": zktest.Pass, "reply lost": zktest.DropReply} {
@@ -215,6 +222,8 @@ func TestJoinThatEndsAtAnyStepLeavesNothingBehind(t *testing.T) {
 
 // A creation whose reply is lost may be done later, when its party has come again under another name. It must not count
 // as a second party.
+//
+// Promise: 13
 func TestLateCreationIsNotDone(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]bool{"under the same session": false, "under the next session": true} {

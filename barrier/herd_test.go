@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/barrier"
-	"github.com/seed-a3166700/turnstile/internal/soak"
+	"github.com/seed-a3166700/turnstile/internal/test/soak"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
@@ -40,6 +40,8 @@ var many = soak.Pick(250, 1000)
 
 // The last arrival at a double barrier costs each party one event and one read, and only the last party lists the
 // others.
+//
+// Promise: 13
 func TestManyPartiesEnterWithoutAHerd(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.create("/app", path)
@@ -76,6 +78,8 @@ func TestManyPartiesEnterWithoutAHerd(t *testing.T) {
 
 // Members that have deleted their nodes wait for the lowest one, also when that takes long. Then they see from the
 // number of members that none is left.
+//
+// Promise: 13
 func TestManyPartiesThatLeaveDoNotListEachOther(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var doubles []*barrier.Double
@@ -105,6 +109,7 @@ func TestManyPartiesThatLeaveDoNotListEachOther(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestManyPartiesEndARoundWithoutAHerd(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var parties []*barrier.Party

@@ -17,6 +17,8 @@ import (
 )
 
 // A lost request to join may be done later. The others would then wait for a party that does not arrive.
+//
+// Promise: 13
 func TestLateJoinIsNotDone(t *testing.T) {
 	t.Parallel()
 	for name, givesUp := range map[string]bool{"the caller has joined": false, "the caller has given up": true} {
@@ -64,6 +66,8 @@ func TestLateJoinIsNotDone(t *testing.T) {
 }
 
 // Or the others would wait for it.
+//
+// Promise: 13
 func TestLeaveOfAPartyWhoseContextHasEndedLeavesNothingBehind(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		ended, end := context.WithCancel(t.Context())
@@ -78,6 +82,7 @@ func TestLeaveOfAPartyWhoseContextHasEndedLeavesNothingBehind(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestLeaveBesideAnArriveGoesOnAfterItsContextEnded(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		ended, end := context.WithCancel(t.Context())
@@ -97,6 +102,8 @@ func TestLeaveBesideAnArriveGoesOnAfterItsContextEnded(t *testing.T) {
 }
 
 // The other party, which looks after the dead, hears of nothing. The round is over nevertheless.
+//
+// Promise: 13
 func TestLeavingEndsTheRoundOfPartiesThatAreCutOff(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		silent := w.Client(t, timeout)
@@ -116,6 +123,8 @@ func TestLeavingEndsTheRoundOfPartiesThatAreCutOff(t *testing.T) {
 }
 
 // The node by which a party looks after the dead may be deleted by hand.
+//
+// Promise: 13
 func TestDeathIsNoticedWhenTheSentriesWereDeleted(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		dying := w.Client(t, timeout)

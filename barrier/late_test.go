@@ -16,6 +16,8 @@ import (
 )
 
 // The other parties would not wait for a party without a node.
+//
+// Promise: 13
 func TestLatePartyWhoseNodeIsDeletedComesAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		members := enterAll(t, w.double(2), w.double(2))
@@ -41,6 +43,8 @@ func TestLatePartyWhoseNodeIsDeletedComesAgain(t *testing.T) {
 }
 
 // A party that knows the round before does not take the opening that it has missed for one that let it in.
+//
+// Promise: 13
 func TestRegularThatComesLateSaysSo(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		doubles := w.regulars(2)
@@ -54,6 +58,7 @@ func TestRegularThatComesLateSaysSo(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestPartyThatMayNotWriteComesLate(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		doubles := w.withoutWrite(3, 2)
@@ -63,6 +68,7 @@ func TestPartyThatMayNotWriteComesLate(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestPartiesThatMayNotWriteCloseWhatTheDeadLeftOpen(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		doubles := w.withoutWrite(2, 2)
@@ -86,6 +92,8 @@ func TestPartiesThatMayNotWriteCloseWhatTheDeadLeftOpen(t *testing.T) {
 }
 
 // A server that lags behind may show a barrier that was left open, when it was closed and others are inside by now.
+//
+// Promise: 13
 func TestPartyWhoseServerLagsBehindDoesNotCloseTheBarrier(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		ready := path + "/ready"
@@ -131,6 +139,8 @@ func TestPartyWhoseServerLagsBehindDoesNotCloseTheBarrier(t *testing.T) {
 
 // The party sees the ready node of a round that ends, and then no members. It must not close the barrier: that may be
 // open for the next round by then.
+//
+// Promise: 13
 func TestPartyThatComesAsARoundEndsWaitsForTheNext(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		members := enterAll(t, w.double(2), w.double(2))
@@ -161,6 +171,8 @@ func TestPartyThatComesAsARoundEndsWaitsForTheNext(t *testing.T) {
 }
 
 // Others that see that enough have come leave it to the last one, for a second: it may have died, or be cut off.
+//
+// Promise: 13
 func TestLastOneOpensTheBarrierUnlessItIsSilent(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.create("/app", path)
@@ -192,6 +204,8 @@ func TestLastOneOpensTheBarrierUnlessItIsSilent(t *testing.T) {
 }
 
 // Peers write to the ready node what they like. It may be no name of a node, or of none that is there.
+//
+// Promise: 13
 func TestPeersMayWriteAnythingToTheReadyNode(t *testing.T) {
 	t.Parallel()
 	for _, parties := range []int{4, 65} {

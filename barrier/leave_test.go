@@ -14,6 +14,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
+// Promise: 13
 func TestLeaveEndsTheContext(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := enterAll(t, w.double(1))[0]
@@ -25,6 +26,8 @@ func TestLeaveEndsTheContext(t *testing.T) {
 }
 
 // If the node were there when the party comes again, it would count twice.
+//
+// Promise: 13
 func TestMemberHasLeftOnlyWhenItsNodeIsGone(t *testing.T) {
 	t.Parallel()
 	for name, lowest := range map[string]string{"it knows the lowest one": "00000000-peer", "it does not": ""} {
@@ -59,6 +62,8 @@ func TestMemberHasLeftOnlyWhenItsNodeIsGone(t *testing.T) {
 }
 
 // A member that has come first may not know the round when it has left. The others are of its round all the same.
+//
+// Promise: 13
 func TestMemberThatDoesNotKnowItsRoundWaitsForThoseThatCameLater(t *testing.T) {
 	t.Parallel()
 	for name, closed := range map[string]bool{"a reply is lost": false, "a peer has closed the barrier": true} {
@@ -96,6 +101,7 @@ func TestMemberThatDoesNotKnowItsRoundWaitsForThoseThatCameLater(t *testing.T) {
 	}
 }
 
+// Promise: 13
 func TestMemberWaitsForALateOneAlsoWhenTheLowestHasDied(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.create("/app", path, path+"/00000000-peer")
@@ -113,6 +119,8 @@ func TestMemberWaitsForALateOneAlsoWhenTheLowestHasDied(t *testing.T) {
 }
 
 // Kazoo's parties delete the ready node when they begin to leave.
+//
+// Promise: 13
 func TestMemberThatLeftEarlyWaitsWhenAPeerHasClosedTheBarrier(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.create("/app", path, path+"/00000000-peer")
@@ -128,6 +136,8 @@ func TestMemberThatLeftEarlyWaitsWhenAPeerHasClosedTheBarrier(t *testing.T) {
 }
 
 // Another client may have deleted the node of the last one.
+//
+// Promise: 13
 func TestLastOneWithoutANodeLeaves(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := enterAll(t, w.double(1))[0]
@@ -150,6 +160,8 @@ func TestLastOneWithoutANodeLeaves(t *testing.T) {
 }
 
 // The last member must also close the barrier.
+//
+// Promise: 13
 func TestLeaveWhoseContextHasEndedLeavesNothingBehind(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		ended, end := context.WithCancel(t.Context())

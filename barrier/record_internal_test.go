@@ -5,6 +5,7 @@ import (
 	"testing"
 )
 
+// Promise: 13
 func TestOutcomesSinceThe256thLastRoundWithLossesAreKept(t *testing.T) {
 	t.Parallel()
 	r := newRecord(RoundsConfig{Parties: 2})

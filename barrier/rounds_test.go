@@ -77,6 +77,7 @@ func (w *world) wantNothingLeft() {
 	}
 }
 
+// Promise: 13
 func TestNoPartyPassesARoundBeforeAllHaveArrived(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b, c := w.join(3, barrier.FailRound), w.join(3, barrier.FailRound), w.join(3, barrier.FailRound)
@@ -95,6 +96,7 @@ func TestNoPartyPassesARoundBeforeAllHaveArrived(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestFirstRoundWaitsUntilEnoughHaveJoined(t *testing.T) {
 	t.Parallel()
 	for _, onLoss := range []barrier.OnLoss{barrier.FailRound, barrier.Continue} {
@@ -109,6 +111,7 @@ func TestFirstRoundWaitsUntilEnoughHaveJoined(t *testing.T) {
 	}
 }
 
+// Promise: 13
 func TestDeathFailsTheRoundForAll(t *testing.T) {
 	t.Parallel()
 	for _, arrived := range []bool{false, true} {
@@ -152,6 +155,7 @@ func TestDeathFailsTheRoundForAll(t *testing.T) {
 	}
 }
 
+// Promise: 13
 func TestPartiesThatAreBehindLearnOfEachFailedRound(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b := w.join(3, barrier.FailRound), w.join(3, barrier.FailRound)
@@ -178,6 +182,7 @@ func TestPartiesThatAreBehindLearnOfEachFailedRound(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestTheLivingContinue(t *testing.T) {
 	t.Parallel()
 	for _, arrived := range []bool{false, true} {
@@ -217,6 +222,7 @@ func TestTheLivingContinue(t *testing.T) {
 	}
 }
 
+// Promise: 13
 func TestDeathOfTheLastOneMissingEndsTheRound(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		dying := w.Client(t, timeout)
@@ -228,6 +234,7 @@ func TestDeathOfTheLastOneMissingEndsTheRound(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestLeavingOfTheLastOneMissingEndsTheRound(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b := w.join(2, barrier.Continue), w.join(2, barrier.Continue)
@@ -241,6 +248,8 @@ func TestLeavingOfTheLastOneMissingEndsTheRound(t *testing.T) {
 }
 
 // Silence is not death: as long as the server keeps the session, the others wait.
+//
+// Promise: 13
 func TestPartyThatIsCutOffIsWaitedFor(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		silent := w.Client(t, timeout)
@@ -260,6 +269,7 @@ func TestPartyThatIsCutOffIsWaitedFor(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestPartyThatWasCutOffLearnsWhatItMissed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		silent := w.Client(t, timeout)
@@ -291,6 +301,7 @@ func TestPartyThatWasCutOffLearnsWhatItMissed(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestArriveGoesOnAfterItsContextEnded(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b := w.join(2, barrier.FailRound), w.join(2, barrier.FailRound)
@@ -307,6 +318,8 @@ func TestArriveGoesOnAfterItsContextEnded(t *testing.T) {
 }
 
 // The caller may leave at the moment of the arrival. The round may then be over with the party when it calls again.
+//
+// Promise: 13
 func TestArriveAgainLearnsThatTheRoundWasPassedWithTheParty(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b := w.join(2, barrier.Continue), w.join(2, barrier.Continue)
@@ -347,6 +360,8 @@ func TestArriveAgainLearnsThatTheRoundWasPassedWithTheParty(t *testing.T) {
 }
 
 // The caller may leave at the moment of the last arrival, and no other party would end the round.
+//
+// Promise: 13
 func TestLastArrivalOfACallerWhoLeavesEndsTheRound(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b := w.join(2, barrier.FailRound), w.join(2, barrier.FailRound)
@@ -364,6 +379,7 @@ func TestLastArrivalOfACallerWhoLeavesEndsTheRound(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestLastArrivalWhoseReplyIsLostEndsTheRound(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b := w.join(2, barrier.FailRound), w.join(2, barrier.FailRound)
@@ -376,6 +392,7 @@ func TestLastArrivalWhoseReplyIsLostEndsTheRound(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestWhoJoinsInARoundIsWaitedForInIt(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b := w.join(2, barrier.Continue), w.join(2, barrier.Continue)
@@ -390,6 +407,7 @@ func TestWhoJoinsInARoundIsWaitedForInIt(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestPartiesGatherAnewWhenAllHaveDied(t *testing.T) {
 	t.Parallel()
 	for _, onLoss := range []barrier.OnLoss{barrier.FailRound, barrier.Continue} {
@@ -425,6 +443,7 @@ func TestPartiesGatherAnewWhenAllHaveDied(t *testing.T) {
 	}
 }
 
+// Promise: 13
 func TestRoundsGoOnAfterAllHaveLeft(t *testing.T) {
 	t.Parallel()
 	for _, onLoss := range []barrier.OnLoss{barrier.FailRound, barrier.Continue} {
@@ -449,6 +468,7 @@ func TestRoundsGoOnAfterAllHaveLeft(t *testing.T) {
 	}
 }
 
+// Promise: 13
 func TestJoinRefusesAnotherConfiguration(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.join(2, barrier.FailRound)
@@ -463,6 +483,7 @@ func TestJoinRefusesAnotherConfiguration(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestOutcomeWaitsForTheRound(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		r := newRounds(t, w.Client(t, timeout), 1, barrier.FailRound)
@@ -493,6 +514,7 @@ func (w *world) arrivals(round int) string {
 	return ""
 }
 
+// Promise: 13
 func TestNodeDeletedByAnotherClientEndsTheParty(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		p := w.join(1, barrier.Continue)
@@ -507,6 +529,8 @@ func TestNodeDeletedByAnotherClientEndsTheParty(t *testing.T) {
 }
 
 // An operator may delete the node that tells the dead from those that have left, too.
+//
+// Promise: 13
 func TestPartyLeavesThatIsNotRegisteredAnyMore(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		p := w.join(1, barrier.Continue)
@@ -522,6 +546,7 @@ func TestPartyLeavesThatIsNotRegisteredAnyMore(t *testing.T) {
 	})
 }
 
+// Promise: 13
 func TestDirectoryDeletedByAnotherClientIsAnError(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		p := w.join(1, barrier.Continue)

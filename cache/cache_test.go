@@ -122,6 +122,7 @@ func (f *fixture) wantSame(tree *cache.Tree, path string) {
 	}
 }
 
+// Promise: 15
 func TestTreeHasWhatTheServerHas(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -155,6 +156,7 @@ func TestTreeHasWhatTheServerHas(t *testing.T) {
 	}
 }
 
+// Promise: 15
 func TestTreeAtTheRoot(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -170,6 +172,7 @@ func TestTreeAtTheRoot(t *testing.T) {
 	}
 }
 
+// Promise: 15
 func TestNodeFollowsOneNode(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -195,6 +198,7 @@ func TestNodeFollowsOneNode(t *testing.T) {
 	}
 }
 
+// Promise: 15
 func TestChildrenFollowsOneLevel(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -217,6 +221,7 @@ func TestChildrenFollowsOneLevel(t *testing.T) {
 	}
 }
 
+// Promise: 15
 func TestConfigLimitsWhatIsKept(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -248,6 +253,7 @@ func TestConfigLimitsWhatIsKept(t *testing.T) {
 	}
 }
 
+// Promise: 15
 func TestRootThatComesAndGoes(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -263,6 +269,7 @@ func TestRootThatComesAndGoes(t *testing.T) {
 	}
 }
 
+// Promise: 15
 func TestAViewNeverChanges(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -282,6 +289,7 @@ func TestAViewNeverChanges(t *testing.T) {
 	}
 }
 
+// Promise: 15
 func TestDataOfAnEntryIsACopy(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -312,6 +320,7 @@ func (f *fixture) collect(
 	return got
 }
 
+// Promise: 15
 func TestChangesTellTheDifferences(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -343,6 +352,7 @@ func TestChangesTellTheDifferences(t *testing.T) {
 	}
 }
 
+// Promise: 15
 func TestASlowReaderGetsTheLastState(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -380,6 +390,7 @@ func TestASlowReaderGetsTheLastState(t *testing.T) {
 	}
 }
 
+// Promise: 15
 func TestCloseLeavesNothing(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -410,6 +421,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	f.srv.NoWatches(t)
 }
 
+// Promise: 15
 func TestCloseBeforeTheFirstSynchronization(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -424,6 +436,7 @@ func TestCloseBeforeTheFirstSynchronization(t *testing.T) {
 	f.srv.NoWatches(t)
 }
 
+// Promise: 15
 func TestWaitSyncedEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -463,6 +476,7 @@ func TestInvalidConfigurations(t *testing.T) {
 	}
 }
 
+// Promise: 15
 func TestTheClosedClientEndsTheCache(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

@@ -38,6 +38,7 @@ func old(r zktest.Request) zktest.Fault {
 	}
 }
 
+// Promise: 15
 func TestServerWithoutPersistentWatchesEndsACache(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -50,6 +51,7 @@ func TestServerWithoutPersistentWatchesEndsACache(t *testing.T) {
 	}
 }
 
+// Promise: 15
 func TestChangesArriveWithoutSync(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -85,6 +87,8 @@ func TestChangesArriveWithoutSync(t *testing.T) {
 }
 
 // TestRecreationDuringADisconnectIsSeen: the node has the same version, data and data length afterwards.
+//
+// Promise: 15
 func TestRecreationDuringADisconnectIsSeen(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -114,6 +118,8 @@ func TestRecreationDuringADisconnectIsSeen(t *testing.T) {
 // TestRecreationDuringTheComparisonLeavesNothingOld: a child is deleted during a disconnect, so no event tells of it.
 // Its parent is deleted and created while the cache compares everything, so that what the comparison reads of it is of
 // no use.
+//
+// Promise: 15
 func TestRecreationDuringTheComparisonLeavesNothingOld(t *testing.T) {
 	t.Parallel()
 	for _, parent := range []string{"/r", "/r/a"} {
@@ -150,6 +156,7 @@ func TestRecreationDuringTheComparisonLeavesNothingOld(t *testing.T) {
 	}
 }
 
+// Promise: 15
 func TestNewSessionComparesEverything(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -170,6 +177,7 @@ func TestNewSessionComparesEverything(t *testing.T) {
 	f.srv.NoWatches(t)
 }
 
+// Promise: 15
 func TestStatusTellsOfADisconnect(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -230,6 +238,7 @@ func eachStep(t *testing.T, fault zktest.Fault) {
 	t.Fatal("the steps never end")
 }
 
+// Promise: 15
 func TestAConnectionThatBreaksAtAnyStep(t *testing.T) {
 	t.Parallel()
 	faults := map[string]zktest.Fault{
@@ -244,6 +253,7 @@ func TestAConnectionThatBreaksAtAnyStep(t *testing.T) {
 	}
 }
 
+// Promise: 15
 func TestASessionThatExpiresAtAnyStepOfTheLoad(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -282,6 +292,7 @@ func TestASessionThatExpiresAtAnyStepOfTheLoad(t *testing.T) {
 	}
 }
 
+// Promise: 15
 func TestEventsDuringTheLoad(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -327,6 +338,8 @@ func TestEventsDuringTheLoad(t *testing.T) {
 
 // TestACacheNeverGoesBack: under changes, disconnects and expired sessions, every node a reader sees is at least as new
 // as before, and the cache has the server's state at the end.
+//
+// Promise: 15
 func TestACacheNeverGoesBack(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -384,6 +397,8 @@ func TestACacheNeverGoesBack(t *testing.T) {
 
 // TestEverySnapshotIsAState: one transaction changes two nodes together, and no version has one change without the
 // other.
+//
+// Promise: 15
 func TestEverySnapshotIsAState(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -423,6 +438,7 @@ func TestEverySnapshotIsAState(t *testing.T) {
 	}
 }
 
+// Promise: 15
 func TestLargeReplies(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -449,6 +465,7 @@ func TestLargeReplies(t *testing.T) {
 	tree.Close()
 }
 
+// Promise: 15
 func TestANodeThatDoesNotFitIsAnError(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -474,6 +491,7 @@ func TestANodeThatDoesNotFitIsAnError(t *testing.T) {
 	}
 }
 
+// Promise: 15
 func TestNodesThatMayNotBeReadAreLeftOut(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -488,6 +506,8 @@ func TestNodesThatMayNotBeReadAreLeftOut(t *testing.T) {
 }
 
 // A right that is missing at one moment does not end a cache.
+//
+// Promise: 15
 func TestCacheOutlivesARefusal(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -535,6 +555,7 @@ func TestCacheOutlivesARefusal(t *testing.T) {
 	f.wantSame(tree, "/acl")
 }
 
+// Promise: 15
 func TestAServerThatLostItsDataIsFollowed(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -555,6 +576,7 @@ func TestAServerThatLostItsDataIsFollowed(t *testing.T) {
 	f.wantSame(tree, "/w")
 }
 
+// Promise: 15
 func TestManyNodes(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

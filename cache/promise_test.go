@@ -20,6 +20,8 @@ import (
 )
 
 // TestChangesEndWithTheirContext: also if there is a later version each time that the reader asks for one.
+//
+// Promise: 15
 func TestChangesEndWithTheirContext(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -47,6 +49,8 @@ func TestChangesEndWithTheirContext(t *testing.T) {
 }
 
 // TestNodesThatMayBeReadAgainComeBackWithWhatIsBelow: no event tells of the nodes below.
+//
+// Promise: 15
 func TestNodesThatMayBeReadAgainComeBackWithWhatIsBelow(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -70,6 +74,8 @@ func TestNodesThatMayBeReadAgainComeBackWithWhatIsBelow(t *testing.T) {
 }
 
 // TestAViewHasAllChangesUpToItsZxid: each transaction changes two nodes.
+//
+// Promise: 15
 func TestAViewHasAllChangesUpToItsZxid(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -334,6 +340,8 @@ func TestNewSessionSyncsBeforeItReads(t *testing.T) {
 
 // TestStatusTellsOfAReconnectThatTheCacheHasNotNoticed: the cache is busy from before the disconnect until after the
 // reconnect.
+//
+// Promise: 15
 func TestStatusTellsOfAReconnectThatTheCacheHasNotNoticed(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -368,6 +376,8 @@ func TestStatusTellsOfAReconnectThatTheCacheHasNotNoticed(t *testing.T) {
 
 // TestSyncHasWhatWasCommittedAlsoIfTheNodeIsRecreatedMeanwhile: the node is deleted and created while the cache reads
 // the state that Sync is to show, so that what it reads is of no use.
+//
+// Promise: 15
 func TestSyncHasWhatWasCommittedAlsoIfTheNodeIsRecreatedMeanwhile(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -431,6 +441,8 @@ func TestSyncHasWhatWasCommittedAlsoIfTheNodeIsRecreatedMeanwhile(t *testing.T) 
 }
 
 // TestSyncEndsWithTheCache: also if no server can be reached.
+//
+// Promise: 15
 func TestSyncEndsWithTheCache(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -456,6 +468,8 @@ func TestSyncEndsWithTheCache(t *testing.T) {
 }
 
 // TestLongPathsFitIntoRequests: the paths of the nodes that a request may have would be larger than a packet.
+//
+// Promise: 15
 func TestLongPathsFitIntoRequests(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

@@ -126,6 +126,7 @@ func randomPath(rng *rand.Rand) string {
 	return strings.Join(parts, "/")
 }
 
+// Promise: 15
 func TestTableHoldsWhatWasPut(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2) {
@@ -245,6 +246,7 @@ func TestTableListsTheChildrenOfANode(t *testing.T) {
 	}
 }
 
+// Promise: 15
 func TestVersionsShareWhatDidNotChange(t *testing.T) {
 	t.Parallel()
 	b := newBuilder()
@@ -278,6 +280,7 @@ func TestPutOfTheSameStateChangesNothing(t *testing.T) {
 	}
 }
 
+// Promise: 15
 func TestATableNeedsLittleMoreThanNamesAndData(t *testing.T) {
 	t.Parallel()
 	b := newBuilder()

@@ -176,7 +176,7 @@ func (r *rivals) lost(ctx context.Context, took time.Duration) bool {
 		return false
 	}
 	longest := took << (r.losses - 1) / time.Duration(1+r.inARow/patience)
-	timer := time.NewTimer(1 + rand.N(longest+1)) // never zero: see golang/go#78156 in docs/bugs.md
+	timer := time.NewTimer(1 + rand.N(longest+1)) // never zero: golang/go#78156
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
+// Promise: 14
 func TestNodesHoldWhatThePeersHold(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		for _, x := range []struct {
@@ -45,6 +46,7 @@ func TestNodesHoldWhatThePeersHold(t *testing.T) {
 	})
 }
 
+// Promise: 14
 func TestMissingAndEmptyNodesAreZero(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		for _, layout := range []counter.Layout{counter.Long, counter.Int, counter.Text} {
@@ -64,6 +66,7 @@ func TestMissingAndEmptyNodesAreZero(t *testing.T) {
 	})
 }
 
+// Promise: 14
 func TestUnreadableDataIsAClearErrorAndStays(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		for _, x := range []struct {
@@ -97,6 +100,7 @@ func TestUnreadableDataIsAClearErrorAndStays(t *testing.T) {
 	})
 }
 
+// Promise: 14
 func TestOverflowIsAnErrorAndChangesNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		for _, x := range []struct {
@@ -125,6 +129,7 @@ func TestOverflowIsAnErrorAndChangesNothing(t *testing.T) {
 	})
 }
 
+// Promise: 14
 func TestAddUpToStopsAtTheLimit(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.counter(counter.Config{})
@@ -149,6 +154,7 @@ func TestAddUpToStopsAtTheLimit(t *testing.T) {
 	})
 }
 
+// Promise: 14
 func TestCompareAndSetComparesTheValueOfNow(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, other := w.counter(counter.Config{}), w.counter(counter.Config{})
@@ -170,6 +176,8 @@ func TestCompareAndSetComparesTheValueOfNow(t *testing.T) {
 }
 
 // What a server knows may be old. That the value is another one is only true if it is so now.
+//
+// Promise: 14
 func TestAnOldReadDoesNotMakeACompareAndSetFail(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, other := w.counter(counter.Config{}), w.counter(counter.Config{})
@@ -194,6 +202,7 @@ func TestAnOldReadDoesNotMakeACompareAndSetFail(t *testing.T) {
 	})
 }
 
+// Promise: 14
 func TestCallsOfManyGoroutinesLeaveAsOneWrite(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const n = 100
@@ -235,6 +244,7 @@ func TestCallsOfManyGoroutinesLeaveAsOneWrite(t *testing.T) {
 	})
 }
 
+// Promise: 14
 func TestNoIncrementIsLostOrDoubledWhateverHitsItAtWhicheverStep(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		other := w.counter(counter.Config{})
@@ -268,6 +278,8 @@ func TestNoIncrementIsLostOrDoubledWhateverHitsItAtWhicheverStep(t *testing.T) {
 
 // Another process has written the same bytes to the same version, so the node alone does not tell whether the write was
 // done.
+//
+// Promise: 14
 func TestLostReplyIsToldFromTheSameWriteOfAnotherProcess(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{"not done": zktest.Refuse, "done": zktest.DropReply} {
@@ -317,6 +329,7 @@ func (w *world) mute(first zktest.Fault) {
 	})
 }
 
+// Promise: 14
 func TestIncrementWhoseSessionEndsBeforeTheAnswerIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{"done": zktest.Mute, "not done": zktest.CutBefore} {
@@ -340,6 +353,7 @@ func TestIncrementWhoseSessionEndsBeforeTheAnswerIsCountedOnce(t *testing.T) {
 	}
 }
 
+// Promise: 14
 func TestCallerThatLeavesBeforeItsAddendIsSentIsTakenOut(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.counter(counter.Config{})
@@ -373,6 +387,7 @@ func TestCallerThatLeavesBeforeItsAddendIsSentIsTakenOut(t *testing.T) {
 
 var errLeft = errors.New("left")
 
+// Promise: 14
 func TestCallerThatLeavesAfterItsAddendWasSentGetsTheOutcome(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.counter(counter.Config{})
@@ -400,6 +415,7 @@ func TestCallerThatLeavesAfterItsAddendWasSentGetsTheOutcome(t *testing.T) {
 	})
 }
 
+// Promise: 14
 func TestCallerThatLeavesIsToldThatTheOutcomeIsUnknownWhenTheSessionEnds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, timeout)
@@ -437,6 +453,7 @@ func TestCallerThatLeavesIsToldThatTheOutcomeIsUnknownWhenTheSessionEnds(t *test
 	})
 }
 
+// Promise: 14
 func TestCallersWithoutAServerLeaveWhenTheyWant(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.counter(counter.Config{})
@@ -472,6 +489,7 @@ func (w *world) receipts(sess *zk.Session) []string {
 	return all
 }
 
+// Promise: 14
 func TestAReceiptThatOthersRemoveIsReplaced(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.counter(counter.Config{})
@@ -489,6 +507,7 @@ func TestAReceiptThatOthersRemoveIsReplaced(t *testing.T) {
 	})
 }
 
+// Promise: 14
 func TestCloseRemovesTheReceiptsOfThisProcessAlone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b := w.counter(counter.Config{}), w.counter(counter.Config{})
@@ -505,6 +524,7 @@ func TestCloseRemovesTheReceiptsOfThisProcessAlone(t *testing.T) {
 	})
 }
 
+// Promise: 14
 func TestReceiptsOfProcessesThatAreGoneAreRemoved(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const gone = 160
@@ -535,6 +555,8 @@ func TestReceiptsOfProcessesThatAreGoneAreRemoved(t *testing.T) {
 
 // Another recipe has made the path as a container. The server would remove it, with the number, when its last child has
 // gone.
+//
+// Promise: 14
 func TestCounterInAContainerKeepsItsNumber(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		sess := w.Session(t, timeout)
@@ -552,6 +574,8 @@ func TestCounterInAContainerKeepsItsNumber(t *testing.T) {
 }
 
 // As with kazoo's counters whose list of rights allows to write, and not to create below.
+//
+// Promise: 14
 func TestCounterWithoutTheRightToCreateBelowItCounts(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		sess := w.Session(t, timeout)
@@ -654,6 +678,7 @@ func TestInvalidConfigurationIsRefused(t *testing.T) {
 	})
 }
 
+// Promise: 14
 func TestProcessesThatCompeteLoseNothingAndAllGetOn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const processes, each = 8, 40

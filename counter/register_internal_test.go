@@ -9,6 +9,8 @@ import (
 )
 
 // A node has to be written four billion times to get there, so the test does without a server.
+//
+// Promise: 14
 func TestWriteAtTheVersionThatMeansAnyIsRefused(t *testing.T) {
 	t.Parallel()
 	for version, refused := range map[int32]bool{
@@ -22,6 +24,8 @@ func TestWriteAtTheVersionThatMeansAnyIsRefused(t *testing.T) {
 }
 
 // The version goes on from 2147483647 at -2147483648. What is known after a lost reply does, too.
+//
+// Promise: 14
 func TestVersionIsKnownAfterALostReplyAcrossTheOverflow(t *testing.T) {
 	t.Parallel()
 	old := content{exists: true, stat: zk.Stat{Czxid: 3, Mzxid: 4, Version: math.MaxInt32}}

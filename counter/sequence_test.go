@@ -66,6 +66,7 @@ func wantUnique(t *testing.T, ids []int64) {
 	}
 }
 
+// Promise: 14
 func TestIdsOfOneProcessHaveNoGapsAndBeginBehindTheCounter(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		must(t, w.counter(counter.Config{}).Set(t.Context(), 40))
@@ -78,6 +79,7 @@ func TestIdsOfOneProcessHaveNoGapsAndBeginBehindTheCounter(t *testing.T) {
 	})
 }
 
+// Promise: 14
 func TestIdsOfSeveralProcessesAreUnique(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var mu sync.Mutex
@@ -97,6 +99,7 @@ func TestIdsOfSeveralProcessesAreUnique(t *testing.T) {
 	})
 }
 
+// Promise: 14
 func TestIdsAreNeverRepeatedWhateverHitsAClaim(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var all []int64
@@ -113,6 +116,8 @@ func TestIdsAreNeverRepeatedWhateverHitsAClaim(t *testing.T) {
 }
 
 // What a block costs is one write, and the next block is there before the one in use is at its end.
+//
+// Promise: 14
 func TestBlocksAreClaimedAheadWithAWriteEach(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		s := w.sequence(w.Client(t, timeout), 100)
@@ -140,6 +145,7 @@ func TestBlocksAreClaimedAheadWithAWriteEach(t *testing.T) {
 	})
 }
 
+// Promise: 14
 func TestABusyProcessClaimsSeveralBlocksAtATime(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		s := w.sequence(w.Client(t, timeout), 10)
@@ -159,6 +165,7 @@ func TestABusyProcessClaimsSeveralBlocksAtATime(t *testing.T) {
 	})
 }
 
+// Promise: 14
 func TestCallerWithoutAServerLeavesAndOthersGetTheIds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		s := w.sequence(w.Client(t, timeout), 10)
@@ -175,6 +182,7 @@ func TestCallerWithoutAServerLeavesAndOthersGetTheIds(t *testing.T) {
 	})
 }
 
+// Promise: 14
 func TestSequenceEndsWithAnErrorAndTheLastIds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		must(t, w.counter(counter.Config{}).Set(t.Context(), math.MaxInt64-25))

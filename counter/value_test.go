@@ -39,6 +39,7 @@ func TestValueIsTheBytesOfItsNode(t *testing.T) {
 	})
 }
 
+// Promise: 14
 func TestCompareAndSetOfAValueTakesWhatItReturned(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		v, other := w.value(w.Client(t, timeout)), w.value(w.Client(t, timeout))
@@ -61,6 +62,8 @@ func TestCompareAndSetOfAValueTakesWhatItReturned(t *testing.T) {
 }
 
 // The version of a new node begins at 0 again, so it may be that of the old one.
+//
+// Promise: 14
 func TestCompareAndSetIsRefusedInARecreatedNode(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		v := w.value(w.Client(t, timeout))
@@ -77,6 +80,8 @@ func TestCompareAndSetIsRefusedInARecreatedNode(t *testing.T) {
 }
 
 // Between the read and the write no server can tell the nodes apart, but the receipt has gone with the old one.
+//
+// Promise: 14
 func TestValueThatIsRecreatedDuringACompareAndSetIsNotReplaced(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		v, other := w.value(w.Client(t, timeout)), w.value(w.Client(t, timeout))
@@ -107,6 +112,7 @@ func TestValueThatIsRecreatedDuringACompareAndSetIsNotReplaced(t *testing.T) {
 	})
 }
 
+// Promise: 14
 func TestSeedLeavesANodeThatExists(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		v := w.value(w.Client(t, timeout))
@@ -122,6 +128,7 @@ func TestSeedLeavesANodeThatExists(t *testing.T) {
 	})
 }
 
+// Promise: 14
 func TestSetIsDoneOnceWhateverHitsItAtWhicheverStep(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		v := w.value(w.Client(t, timeout))
@@ -139,6 +146,7 @@ func TestSetIsDoneOnceWhateverHitsItAtWhicheverStep(t *testing.T) {
 	})
 }
 
+// Promise: 14
 func TestCompareAndSetKnowsItsOutcomeWhateverHitsItAtWhicheverStep(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		v := w.value(w.Client(t, timeout))
@@ -159,6 +167,8 @@ func TestCompareAndSetKnowsItsOutcomeWhateverHitsItAtWhicheverStep(t *testing.T)
 }
 
 // A Set without a reply that is simply sent again would replace what another process has set behind it.
+//
+// Promise: 14
 func TestSetWhoseReplyIsLostDoesNotReplaceALaterValue(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		v, other := w.value(w.Client(t, timeout)), w.value(w.Client(t, timeout))
@@ -217,6 +227,7 @@ func watching(t *testing.T, v *counter.Value) func() counter.Versioned {
 	}
 }
 
+// Promise: 14
 func TestWatchYieldsTheValueAndItsChanges(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		v := w.value(w.Client(t, timeout))
@@ -244,6 +255,7 @@ func TestWatchYieldsTheValueAndItsChanges(t *testing.T) {
 	})
 }
 
+// Promise: 14
 func TestWatchGoesOnAfterReconnectsAndUnderNewSessions(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, timeout)
@@ -267,6 +279,8 @@ func TestWatchGoesOnAfterReconnectsAndUnderNewSessions(t *testing.T) {
 }
 
 // A server may lag behind what the watch has yielded, also after a Sync that a replaced leader has answered.
+//
+// Promise: 14
 func TestWatchNeverGoesBack(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, timeout)
@@ -293,6 +307,8 @@ func TestWatchNeverGoesBack(t *testing.T) {
 }
 
 // Transaction ids begin again in an ensemble that was rebuilt.
+//
+// Promise: 14
 func TestWatchGoesOnInAnEnsembleThatWasRebuilt(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		sess := w.Session(t, timeout)
@@ -315,6 +331,7 @@ func TestWatchGoesOnInAnEnsembleThatWasRebuilt(t *testing.T) {
 	})
 }
 
+// Promise: 14
 func TestWatchEndsWithItsContextAndItsClient(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, timeout)

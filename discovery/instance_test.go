@@ -9,6 +9,8 @@ import (
 )
 
 // What Curator 5.4.0 writes for these instances.
+//
+// Promise: 17
 func TestJSONIsCurators(t *testing.T) {
 	t.Parallel()
 	at := time.UnixMilli(1700000000123)

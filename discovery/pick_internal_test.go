@@ -39,6 +39,7 @@ func (p *picker) mustPick(t *testing.T, except ...*Use) *Use {
 	return u
 }
 
+// Promise: 17
 func TestRoundRobinGivesEachItsTurn(t *testing.T) {
 	t.Parallel()
 	p, _ := newPicker(t, RoundRobin, 3)
@@ -55,6 +56,7 @@ func TestRoundRobinGivesEachItsTurn(t *testing.T) {
 	}
 }
 
+// Promise: 17
 func TestRandomPicksAll(t *testing.T) {
 	t.Parallel()
 	p, _ := newPicker(t, Random, 3)
@@ -67,6 +69,7 @@ func TestRandomPicksAll(t *testing.T) {
 	}
 }
 
+// Promise: 17
 func TestStickyStaysUntilTheInstanceGoes(t *testing.T) {
 	t.Parallel()
 	p, _ := newPicker(t, Sticky, 3)
@@ -88,6 +91,7 @@ func TestStickyStaysUntilTheInstanceGoes(t *testing.T) {
 	}
 }
 
+// Promise: 17
 func TestLeastOutstandingPicksTheIdlest(t *testing.T) {
 	t.Parallel()
 	p, _ := newPicker(t, LeastOutstanding, 3)
@@ -106,6 +110,7 @@ func TestLeastOutstandingPicksTheIdlest(t *testing.T) {
 	}
 }
 
+// Promise: 17
 func TestPickLeavesOutWhatWasTried(t *testing.T) {
 	t.Parallel()
 	p, _ := newPicker(t, RoundRobin, 2)
@@ -119,6 +124,7 @@ func TestPickLeavesOutWhatWasTried(t *testing.T) {
 	}
 }
 
+// Promise: 17
 func TestInstanceThatFailsIsEjectedForAWhile(t *testing.T) {
 	t.Parallel()
 	p, now := newPicker(t, Sticky, 3)
@@ -166,6 +172,7 @@ func TestInstanceThatFailsIsEjectedForAWhile(t *testing.T) {
 	}
 }
 
+// Promise: 17
 func TestAtMostHalfOfTheInstancesAreEjected(t *testing.T) {
 	t.Parallel()
 	p, _ := newPicker(t, RoundRobin, 5)
@@ -185,6 +192,7 @@ func TestAtMostHalfOfTheInstancesAreEjected(t *testing.T) {
 	}
 }
 
+// Promise: 17
 func TestInstanceThatIsRegisteredAgainStartsAnew(t *testing.T) {
 	t.Parallel()
 	p, _ := newPicker(t, RoundRobin, 2)
@@ -205,6 +213,7 @@ func TestInstanceThatIsRegisteredAgainStartsAnew(t *testing.T) {
 	}
 }
 
+// Promise: 17
 func TestInstancesComeBackWhenTheOthersHaveGone(t *testing.T) {
 	t.Parallel()
 	p, now := newPicker(t, RoundRobin, 4)
@@ -233,6 +242,7 @@ func TestInstancesComeBackWhenTheOthersHaveGone(t *testing.T) {
 	p.mustPick(t)
 }
 
+// Promise: 17
 func TestTheLastInstanceIsNotEjected(t *testing.T) {
 	t.Parallel()
 	p, _ := newPicker(t, RoundRobin, 3)

@@ -81,6 +81,7 @@ func have(ids ...string) func([]discovery.Instance) bool {
 	}
 }
 
+// Promise: 17
 func TestRegisteredInstanceIsFound(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -141,6 +142,8 @@ func TestManyInstancesAreListed(t *testing.T) {
 }
 
 // Data that was set before the end of a session is not what is registered again (CURATOR-146).
+//
+// Promise: 17
 func TestInstanceIsRegisteredAgainAsItWasLastSet(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -173,6 +176,8 @@ func TestInstanceIsRegisteredAgainAsItWasLastSet(t *testing.T) {
 }
 
 // An instance is gone for good, though its registration is repeated at the same time (CURATOR-164).
+//
+// Promise: 17
 func TestUnregisteredInstanceDoesNotComeBack(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -199,6 +204,7 @@ func TestUnregisteredInstanceDoesNotComeBack(t *testing.T) {
 	}
 }
 
+// Promise: 17
 func TestInstanceOfAnotherProgramIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -227,6 +233,7 @@ func TestInstanceOfAnotherProgramIsLeftAlone(t *testing.T) {
 	_ = second.Close()
 }
 
+// Promise: 17
 func TestCloseLeavesPermanentInstances(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -248,6 +255,7 @@ func TestCloseLeavesPermanentInstances(t *testing.T) {
 	}
 }
 
+// Promise: 17
 func TestUpdateIsInPlace(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -293,6 +301,8 @@ func TestUpdateIsInPlace(t *testing.T) {
 }
 
 // A node without data made Curator's readers fail (CURATOR-574).
+//
+// Promise: 17
 func TestNodesThatAreNotInstancesAreLeftOutAndLogged(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -333,6 +343,7 @@ type writer func([]byte) (int, error)
 
 func (f writer) Write(b []byte) (int, error) { return f(b) }
 
+// Promise: 17
 func TestProviderFollowsTheService(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -397,6 +408,8 @@ func TestProviderFollowsTheService(t *testing.T) {
 }
 
 // A server that is away when the provider starts is waited for (CURATOR-175).
+//
+// Promise: 17
 func TestProviderGoesOnWithoutAConnection(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -431,6 +444,8 @@ func TestProviderGoesOnWithoutAConnection(t *testing.T) {
 }
 
 // A right that is missing at one moment ends neither a provider nor a watch.
+//
+// Promise: 17
 func TestProviderOutlivesARefusal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -475,6 +490,7 @@ func TestProviderOutlivesARefusal(t *testing.T) {
 	})
 }
 
+// Promise: 17
 func TestOneClientRegistersAnIDOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -498,6 +514,7 @@ func TestOneClientRegistersAnIDOnce(t *testing.T) {
 	})
 }
 
+// Promise: 17
 func TestNothingIsLeftAfterClose(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -586,6 +603,8 @@ func TestIDAndAddressAreMadeUp(t *testing.T) {
 }
 
 // Instances are not registered anew after each reconnect (CURATOR-320).
+//
+// Promise: 17
 func TestReconnectWritesNothing(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -621,6 +640,8 @@ func TestReconnectWritesNothing(t *testing.T) {
 }
 
 // A removal that takes long goes on by itself, and may be waited for again (CURATOR-617).
+//
+// Promise: 17
 func TestUnregisterGoesOnAfterItsContext(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -760,6 +781,8 @@ func TestRegisterThatFailsLeavesNothing(t *testing.T) {
 }
 
 // A program may start before the servers (CURATOR-175).
+//
+// Promise: 17
 func TestRegisterWithoutAServerWaitsForOne(t *testing.T) {
 	t.Parallel()
 	srv := server(t)

@@ -122,6 +122,7 @@ func resign(t *testing.T, l *elect.Leadership) {
 	}
 }
 
+// Promise: 5
 func TestCandidatesLeadInTheOrderOfTheirArrival(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var waiting []<-chan result
@@ -195,6 +196,7 @@ func TestCampaignCalledOffWhileItsCreationIsOnItsWayLeavesNoNode(t *testing.T) {
 	})
 }
 
+// Promise: 4
 func TestReplyLostAfterCreateMakesOneNode(t *testing.T) {
 	t.Parallel()
 	for _, layout := range layouts {
@@ -250,6 +252,8 @@ func TestReconnectsMakeNoNodes(t *testing.T) {
 
 // The node of a session that has ended here may be in the line for a while yet. No candidate leads by it, neither its
 // maker nor another.
+//
+// Promise: 1
 func TestNodeOfTheFormerSessionElectsNobody(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.candidate("a", elect.Config{})
@@ -273,6 +277,7 @@ func TestNodeOfTheFormerSessionElectsNobody(t *testing.T) {
 	})
 }
 
+// Promise: 2
 func TestLeaderIsToldBeforeAnybodyElseCanLead(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		leader := win(t, w.candidate("a", elect.Config{}))
@@ -412,6 +417,8 @@ func TestGuardRefusesTheWritesOfAFormerLeader(t *testing.T) {
 
 // The next in line leads as soon as one message has gone from the leader to the server and one from the server to the
 // next.
+//
+// Promise: 6
 func TestHandOverTakesOneRoundTrip(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const way = 50 * time.Millisecond
@@ -510,6 +517,8 @@ func TestBadInputIsRefused(t *testing.T) {
 }
 
 // Each request of a campaign, a wait and a resignation is refused in turn, for a reason that passes.
+//
+// Promise: 4
 func TestRefusalThatPassesEndsNoCampaign(t *testing.T) {
 	t.Parallel()
 	for _, code := range []zk.Code{zk.SessionMoved, zk.ThrottledOp} {

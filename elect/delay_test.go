@@ -38,6 +38,8 @@ func waited(t *testing.T, lost time.Time, want time.Duration) {
 }
 
 // A leader with a Delay that is lost keeps the next one waiting; one that resigns does not.
+//
+// Promise: 2
 func TestNobodyLeadsForTheDelayOfALostLeader(t *testing.T) {
 	t.Parallel()
 	for _, layout := range layouts {
@@ -84,6 +86,8 @@ func TestNobodyLeadsForTheDelayOfALostLeader(t *testing.T) {
 }
 
 // A leader that another client forces out has not resigned.
+//
+// Promise: 2
 func TestNobodyLeadsForTheDelayOfALeaderThatWasForcedOut(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.candidate("a", elect.Config{Delay: delay})

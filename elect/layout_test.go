@@ -20,6 +20,7 @@ var layouts = []elect.Layout{
 	elect.LeaderLatch, elect.LeaderSelector, elect.KazooElection, elect.Both, elect.LeaderElectionSupport,
 }
 
+// Promise: 1
 func TestNodesAreNamedAsThePeersNameTheirs(t *testing.T) {
 	t.Parallel()
 	const guid = `[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`
@@ -91,6 +92,7 @@ func TestCandidateForBothHasANodeOfEachLayout(t *testing.T) {
 	})
 }
 
+// Promise: 1
 func TestPeersCandidatesAreRespectedAndForeignChildrenIgnored(t *testing.T) {
 	t.Parallel()
 	const guid = "_c_0f8fad5b-d9cb-469f-a165-70867728950e-"
@@ -148,6 +150,8 @@ func TestNobodyStandsWhereThereIsNoPath(t *testing.T) {
 }
 
 // Curator and kazoo compare the text of numbers, we compare numbers: near the wrap there is no order that all see.
+//
+// Promise: 9
 func TestElectionWithOthersNearTheWrapIsRefused(t *testing.T) {
 	t.Parallel()
 	errWaits := errors.New("it waits")

@@ -179,6 +179,7 @@ func TestObserverEndsWithItsClientOrWithoutAccess(t *testing.T) {
 	})
 }
 
+// Promise: 6
 func TestObserversAreNotWokenByCandidatesBehindTheLeader(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -281,6 +282,8 @@ func TestObserverAsksEachServerToCatchUpFirst(t *testing.T) {
 }
 
 // A server that is overloaded for a while does not end the observation.
+//
+// Promise: 4
 func TestRefusalThatPassesEndsNoObservation(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		resign(t, win(t, w.candidate("a", elect.Config{})))

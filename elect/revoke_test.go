@@ -34,6 +34,8 @@ func (w *world) revoke(opts lock.RevokeOptions) <-chan revocation {
 }
 
 // A leader that is asked to resign stays the leader until it does: its node, its id and its value stay.
+//
+// Promise: 2
 func TestRevokedLeaderLeadsUntilItResigns(t *testing.T) {
 	t.Parallel()
 	for _, layout := range layouts {
@@ -77,6 +79,8 @@ func TestRevokedLeaderLeadsUntilItResigns(t *testing.T) {
 }
 
 // OnRevoke may refuse, is asked once for each request, whatever is proclaimed, and again for the next.
+//
+// Promise: 2
 func TestLeaderMayRefuseToResign(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		asked := make(chan string, 10)
@@ -120,6 +124,8 @@ func TestLeaderMayRefuseToResign(t *testing.T) {
 }
 
 // A request that the leader has not seen is not lost when it proclaims a value at the same time.
+//
+// Promise: 2
 func TestProclamationKeepsARequestToResign(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		l := win(t, w.candidate("a", elect.Config{})) // so fresh that its node is not watched
@@ -185,6 +191,8 @@ func TestProclamationDoesNotOverwriteARequestToResign(t *testing.T) {
 }
 
 // Run stands for election again after a revocation, behind the others.
+//
+// Promise: 2
 func TestRunCampaignsAgainAfterARevocation(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var lost []error
@@ -243,6 +251,7 @@ func TestNoNodeOfLeaderElectionSupportIsWrittenTo(t *testing.T) {
 	})
 }
 
+// Promise: 2
 func TestRequestFromBeforeTheWatchIsHeardByTheLeader(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		first := win(t, w.candidate("a", elect.Config{}))

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/elect"
-	"github.com/seed-a3166700/turnstile/internal/soak"
+	"github.com/seed-a3166700/turnstile/internal/test/soak"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
@@ -31,6 +31,7 @@ func TestRunReturnsTheFunctionsErrorAndResigns(t *testing.T) {
 	})
 }
 
+// Promise: 1
 func TestRunResignsOnlyAfterTheFunctionHasReturned(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -230,6 +231,8 @@ func TestLeadershipRotates(t *testing.T) {
 // The seeds are fixed so that a failure can be had again. A leader stops the moment that its context ends, and not
 // before. Sessions that are expired by hand are not among the faults: there the server admits the next one without
 // giving the leader time to learn of it.
+//
+// Promise: 1
 func TestNoTwoLeadersWhateverBecomesOfTheConnections(t *testing.T) {
 	t.Parallel()
 	for seed := range soak.Pick[uint64](2, 12) {

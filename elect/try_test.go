@@ -45,6 +45,8 @@ func TestTryCampaignWinsWhereNobodyStandsAndIsRefusedAtOnceElsewhere(t *testing.
 }
 
 // Of several that try at the same time at most one leads, and the others leave no node in the line.
+//
+// Promise: 1
 func TestOfManyWhoTryAtOnceAtMostOneLeads(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		won := make(chan string, 10)

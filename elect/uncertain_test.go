@@ -13,6 +13,8 @@ import (
 
 // A leader whose server answers, but has no quorum, is told. The next one leads when the leader has had the margin to
 // stop.
+//
+// Promise: 2
 func TestUncertainLeaderIsToldAndFollowed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		leader := win(t, w.candidate("a", elect.Config{}))

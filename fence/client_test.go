@@ -10,6 +10,7 @@ import (
 	"github.com/seed-a3166700/turnstile/fence"
 )
 
+// Promise: 12
 func TestClientShowsItsTokenAndKnowsARefusal(t *testing.T) {
 	t.Parallel()
 	next := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

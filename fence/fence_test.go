@@ -8,6 +8,7 @@ import (
 	"github.com/seed-a3166700/turnstile/fence"
 )
 
+// Promise: 12
 func TestOnlyPlainPositiveNumbersAreTokens(t *testing.T) {
 	t.Parallel()
 	for _, token := range []fence.Token{1, 4096, math.MaxInt64} {

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-a3166700/turnstile/fence"
 )
 
+// Promise: 12
 func TestFileRefusesSmallerTokens(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "report")
@@ -64,6 +65,8 @@ func TestFileKeepsItsPermissionsAndLeavesNothingBehind(t *testing.T) {
 }
 
 // A crash during the write of a token leaves the previous token; a crash during the first write leaves none.
+//
+// Promise: 12
 func TestFileSurvivesATokenThatIsNotWrittenWhole(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "report")
@@ -99,6 +102,7 @@ func TestFileSurvivesATokenThatIsNotWrittenWhole(t *testing.T) {
 	}
 }
 
+// Promise: 12
 func TestFileThatIsNoFenceIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "garden")
@@ -117,6 +121,8 @@ func TestFileThatIsNoFenceIsLeftAlone(t *testing.T) {
 
 // Goroutines show tokens concurrently, each with its own File or with a shared one. The fence admits one at a time,
 // and no token after a larger one.
+//
+// Promise: 12
 func TestFileAdmitsTokensInOrderFromManyWriters(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "report")
@@ -150,6 +156,8 @@ func TestFileAdmitsTokensInOrderFromManyWriters(t *testing.T) {
 }
 
 // A File writes an equal token of another process again, because that process may have been killed before its sync.
+//
+// Promise: 12
 func TestFileWritesAnEqualTokenOfAnotherProcessAgain(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "report")
@@ -175,6 +183,8 @@ func TestFileWritesAnEqualTokenOfAnotherProcessAgain(t *testing.T) {
 }
 
 // A crash during Write leaves path.fence.tmp, which no reader opens.
+//
+// Promise: 12
 func TestFileGoesOnAfterAWriteThatACrashCutShort(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -200,6 +210,7 @@ func TestFileGoesOnAfterAWriteThatACrashCutShort(t *testing.T) {
 	}
 }
 
+// Promise: 12
 func TestFileWithTwoNamesIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

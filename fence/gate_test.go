@@ -12,6 +12,7 @@ import (
 
 func nothing(context.Context) error { return nil }
 
+// Promise: 12
 func TestGateRefusesSmallerTokensOfTheSameResource(t *testing.T) {
 	t.Parallel()
 	g := fence.NewGate(nil)
@@ -41,6 +42,8 @@ func TestGateRefusesSmallerTokensOfTheSameResource(t *testing.T) {
 }
 
 // While work of a token runs, a larger token waits for it, cancels its context, and keeps out everything smaller.
+//
+// Promise: 12
 func TestLargerTokenWaitsForWorkUnderWayAndTellsItToEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -86,6 +89,7 @@ func TestLargerTokenWaitsForWorkUnderWayAndTellsItToEnd(t *testing.T) {
 	})
 }
 
+// Promise: 12
 func TestGateNeverHasTwoTokensAtWork(t *testing.T) {
 	t.Parallel()
 	for _, store := range []fence.Store{nil, remembering()} {
@@ -137,6 +141,7 @@ func remembering() fence.Store {
 	}
 }
 
+// Promise: 12
 func TestGateWithAStoreRemembersAcrossARestart(t *testing.T) {
 	t.Parallel()
 	store := remembering()
@@ -147,6 +152,8 @@ func TestGateWithAStoreRemembersAcrossARestart(t *testing.T) {
 }
 
 // A token that the store fails to keep is not admitted, and does not keep out others.
+//
+// Promise: 12
 func TestTokenThatCannotBeStoredDoesNotCount(t *testing.T) {
 	t.Parallel()
 	full := errors.New("disk full")

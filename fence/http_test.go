@@ -36,6 +36,7 @@ func put(t *testing.T, url string, body io.Reader, tokens ...string) (code int, 
 	return res.StatusCode, res.Header.Get(fence.NewestHeader)
 }
 
+// Promise: 12
 func TestRequestsAreAnsweredByTheirToken(t *testing.T) {
 	t.Parallel()
 	var seen []fence.Token
@@ -71,6 +72,7 @@ func TestRequestsAreAnsweredByTheirToken(t *testing.T) {
 	}
 }
 
+// Promise: 12
 func TestGateThatCannotRememberAnswersServiceUnavailable(t *testing.T) {
 	t.Parallel()
 	g := fence.NewGate(func(context.Context, string, fence.Token) error { return errors.New("disk full of secrets") })
@@ -84,6 +86,8 @@ func TestGateThatCannotRememberAnswersServiceUnavailable(t *testing.T) {
 }
 
 // A holder that is stopped while it sends its request does not keep out the next holder.
+//
+// Promise: 12
 func TestRequestThatIsStoppedInItsMiddleIsCutOffByALargerToken(t *testing.T) {
 	t.Parallel()
 	reading := make(chan struct{})
@@ -130,6 +134,8 @@ func TestRequestThatIsStoppedInItsMiddleIsCutOffByALargerToken(t *testing.T) {
 
 // A holder that is stopped while it receives its response does not keep out the next holder. Afterwards the
 // connection, which may be a proxy's, still serves other clients' requests.
+//
+// Promise: 12
 func TestAnswerThatNobodyReadsIsCutOffByALargerToken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

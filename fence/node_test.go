@@ -36,6 +36,7 @@ func node(t *testing.T, path string) *fence.Node {
 	return n
 }
 
+// Promise: 12
 func TestNodeRefusesSmallerTokensInTheSameTransactionAsTheWrite(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		sess := srv.Session(t, 10*time.Second)
@@ -64,6 +65,7 @@ func TestNodeRefusesSmallerTokensInTheSameTransactionAsTheWrite(t *testing.T) {
 	})
 }
 
+// Promise: 12
 func TestRefusedOperationRaisesNoTokenAndKeepsItsOwnNumber(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		sess := srv.Session(t, 10*time.Second)
@@ -84,6 +86,8 @@ func TestRefusedOperationRaisesNoTokenAndKeepsItsOwnNumber(t *testing.T) {
 }
 
 // Another client raises the token between Write's read and its multi.
+//
+// Promise: 12
 func TestNodeSeesATokenThatIsRaisedBehindItsBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		sess, other := srv.Session(t, 10*time.Second), srv.Session(t, 10*time.Second)
@@ -123,6 +127,8 @@ func TestNodeSeesATokenThatIsRaisedBehindItsBack(t *testing.T) {
 
 // Writers show random tokens concurrently. No token is written after a larger one, and the last one written is the
 // largest.
+//
+// Promise: 12
 func TestNodeAdmitsTokensInOrderFromManyWriters(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := node(t, "/fence")
@@ -186,6 +192,8 @@ func wantAscending(t *testing.T, names []string) {
 }
 
 // The fence tells apart what the guard cannot: two holds of one process that share a node.
+//
+// Promise: 12
 func TestNodeTellsApartHoldsThatShareANode(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		m, err := lock.NewMutex(srv.Client(t, 10*time.Second), "/lock", lock.Config{Retain: time.Minute})
@@ -215,6 +223,7 @@ func TestNodeTellsApartHoldsThatShareANode(t *testing.T) {
 	})
 }
 
+// Promise: 12
 func TestNodeThatIsSomethingElseIsLeftAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		sess := srv.Session(t, 10*time.Second)
@@ -242,6 +251,8 @@ func TestNodeThatIsSomethingElseIsLeftAlone(t *testing.T) {
 }
 
 // The reply to the write is lost. The caller learns that the outcome is unknown, and nothing is written twice.
+//
+// Promise: 12
 func TestNodeDoesNotRepeatAWriteOfUnknownOutcome(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		sess := srv.Session(t, 10*time.Second)

@@ -114,6 +114,7 @@ func (p *process) kill(t *testing.T) {
 	_ = p.Wait() // killed
 }
 
+// Promise: 12
 func TestFileIsFreeAgainWhenAWriterOfAnotherProcessIsKilled(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "report")
@@ -141,6 +142,8 @@ func TestFileIsFreeAgainWhenAWriterOfAnotherProcessIsKilled(t *testing.T) {
 
 // Processes append tokens to one file, and one of them is killed meanwhile. The tokens never fall, and no two writes
 // interleave.
+//
+// Promise: 12
 func TestFileAdmitsTokensInOrderFromManyProcesses(t *testing.T) {
 	t.Parallel()
 	const processes, first, last = 4, 1000, 1119 // four digits each: two joined tokens do not look like one

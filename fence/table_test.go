@@ -87,6 +87,7 @@ func table(t *testing.T, d fence.Dialect, name string) *fence.Table {
 	return table
 }
 
+// Promise: 12
 func TestEachDialectRaisesTheTokenInItsOwnWords(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -171,6 +172,7 @@ func TestEachDialectRaisesTheTokenInItsOwnWords(t *testing.T) {
 	}
 }
 
+// Promise: 12
 func TestDatabaseErrorsComeBackAndRollBack(t *testing.T) {
 	t.Parallel()
 	deadlock := errors.New("deadlock found")
@@ -188,6 +190,7 @@ func TestDatabaseErrorsComeBackAndRollBack(t *testing.T) {
 	}
 }
 
+// Promise: 12
 func TestTablesAndResourcesThatWouldNeedQuotesAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"a b", "x; DROP TABLE y", "a.b.c", "1a", `"a"`, "a.", "é"} {

@@ -14,6 +14,8 @@ import (
 )
 
 // An answer that comes after the hold has nothing to say about the next one, and the next one was not asked.
+//
+// Promise: 2
 func TestRevocationAsksOneHoldAndNotTheNext(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]bool{"who gives in": true, "who refuses": false} {
@@ -52,6 +54,7 @@ func TestRevocationAsksOneHoldAndNotTheNext(t *testing.T) {
 	}
 }
 
+// Promise: 2
 func TestHoldThatRefusedARevocationIsTheLastOfItsNode(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		refuse := func(context.Context, lock.Revocation) bool { return false }
@@ -84,6 +87,7 @@ func TestHoldThatRefusedARevocationIsTheLastOfItsNode(t *testing.T) {
 	})
 }
 
+// Promise: 2
 func TestRetainedLockThatIsNotHeldIsReleasedWithoutAsking(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		asked := 0
@@ -104,6 +108,8 @@ func TestRetainedLockThatIsNotHeldIsReleasedWithoutAsking(t *testing.T) {
 
 // The request is written while its contender stands deep in the line and does not watch its nodes yet. It reads them
 // with the watch, which it sets when its turn comes near.
+//
+// Promise: 2
 func TestRequestFromBeforeTheWatchIsHeardByTheHolder(t *testing.T) {
 	type take = func(context.Context) (*lock.Hold, error)
 	t.Parallel()

@@ -266,6 +266,8 @@ func (g *guest) stay(ctx context.Context, t *testing.T, a appetite, long time.Du
 
 // Everything that can be held, used at random under random faults: what is promised of it holds, and when the faults
 // are over, every waiter is served and nothing is left.
+//
+// Promise: 4
 func TestEverybodyIsServedAfterRandomFaults(t *testing.T) {
 	t.Parallel()
 	for range 5 {

@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/lincheck"
-	"github.com/seed-a3166700/turnstile/internal/peer"
-	"github.com/seed-a3166700/turnstile/internal/soak"
+	"github.com/seed-a3166700/turnstile/internal/test/lincheck"
+	"github.com/seed-a3166700/turnstile/internal/test/peer"
+	"github.com/seed-a3166700/turnstile/internal/test/soak"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
@@ -39,6 +39,8 @@ type arena struct {
 
 // TestOneHolderAtATime contends on the embedded server, and in soaks on Apache ZooKeeper, too; package lin contends
 // there in every run.
+//
+// Promise: 1, 4
 func TestOneHolderAtATime(t *testing.T) {
 	all := []func(t *testing.T){onTheEmbeddedServer, onAStandaloneZooKeeper, onAnEnsemble}
 	for i, contend := range soak.Pick(all[:1], all) {

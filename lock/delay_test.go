@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/soak"
+	"github.com/seed-a3166700/turnstile/internal/test/soak"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -51,6 +51,7 @@ func (w *world) lose(hold *lock.Hold) time.Time {
 	return w.gone(hold.Path())
 }
 
+// Promise: 2
 func TestLockRestsAfterItsHoldersSessionHasEnded(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		hold := acquire(t, w.delayed())
@@ -69,6 +70,7 @@ func TestLockRestsAfterItsHoldersSessionHasEnded(t *testing.T) {
 	})
 }
 
+// Promise: 2
 func TestLockRestsAfterItsHoldersNodeWasDeletedByForce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		hold := acquire(t, w.delayed())
@@ -93,6 +95,7 @@ func TestLockRestsAfterItsHoldersNodeWasDeletedByForce(t *testing.T) {
 	})
 }
 
+// Promise: 2
 func TestNobodyWaitsAfterAnUnlock(t *testing.T) {
 	t.Parallel()
 	for _, cfg := range []lock.Config{{}, {Handoff: lock.StrictFIFO}} {
@@ -258,6 +261,8 @@ func (w *world) delayedKinds() map[string]func() func(context.Context) (*lock.Ho
 }
 
 // Every request of a lock and its unlock is hit by every fault in turn: it stays clean, and a loss stays a loss.
+//
+// Promise: 2
 func TestDelaySurvivesLostReplies(t *testing.T) {
 	t.Parallel()
 	for kind := range new(world).delayedKinds() {
@@ -322,6 +327,8 @@ func delaySurvives(t *testing.T, w *world, kind string, nth int, fault zktest.Fa
 }
 
 // What a set has lost rests at each of its paths, for a mutex as well, and the delays of several paths pass at once.
+//
+// Promise: 2
 func TestPathsOfALostSetRest(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		whole := func() *lock.Set {
@@ -346,6 +353,8 @@ func TestPathsOfALostSetRest(t *testing.T) {
 }
 
 // Readers have nothing under way that other readers must not meet.
+//
+// Promise: 2
 func TestReadersRestAfterWritersAndWritersAfterAnybody(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		rw := func() *lock.RWMutex { return w.rw(lock.RWConfig{Delay: delay}) }
@@ -425,6 +434,7 @@ func TestDelayIsRefusedWhereThereIsNone(t *testing.T) {
 	})
 }
 
+// Promise: 2
 func TestDisconnectEndsTheHoldOnlyIfThatIsWanted(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		keeps, ends := acquire(t, w.mutex(lock.Config{})), locked(t, w.set(pathA).Lock)
@@ -475,6 +485,7 @@ func TestDisconnectEndsTheHoldOnlyIfThatIsWanted(t *testing.T) {
 	})
 }
 
+// Promise: 2
 func TestLockRestsAfterAChangedHoldWasDeletedByForce(t *testing.T) {
 	t.Parallel()
 	for name := range changes(nil) {
@@ -502,6 +513,8 @@ func TestLockRestsAfterAChangedHoldWasDeletedByForce(t *testing.T) {
 
 // The node is deleted before its mark is on its way: the mark must not be made, or it would make others wait for
 // a contender that never held the lock.
+//
+// Promise: 2
 func TestContenderWhoseNodeIsGoneLeavesNoMark(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		stopped, proceed := context.WithCancel(t.Context())

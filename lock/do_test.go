@@ -68,6 +68,7 @@ func free(t *testing.T, do func(context.Context, doFunc) error) {
 	}
 }
 
+// Promise: 1
 func TestDoReturnsTheFunctionsErrorAndUnlocks(t *testing.T) {
 	eachDo(t, func(t *testing.T, _ *world, do func(context.Context, doFunc) error) {
 		why := errors.New("the function's")
@@ -90,6 +91,7 @@ func TestDoReturnsTheFunctionsErrorAndUnlocks(t *testing.T) {
 	})
 }
 
+// Promise: 2
 func TestDoTellsALossBesidesTheFunctionsError(t *testing.T) {
 	eachDo(t, func(t *testing.T, w *world, do func(context.Context, doFunc) error) {
 		why := errors.New("the function's")
@@ -111,6 +113,8 @@ func TestDoTellsALossBesidesTheFunctionsError(t *testing.T) {
 }
 
 // The function does not look at its context: Unlock is what finds out.
+//
+// Promise: 2
 func TestDoTellsALossThatTheFunctionDidNotNotice(t *testing.T) {
 	eachDo(t, func(t *testing.T, w *world, do func(context.Context, doFunc) error) {
 		err := do(t.Context(), func(_ context.Context, h *lock.Hold) error {
@@ -130,6 +134,7 @@ func TestDoTellsALossThatTheFunctionDidNotNotice(t *testing.T) {
 	})
 }
 
+// Promise: 2
 func TestFunctionOfDoIsToldOfTheEndOfTheCallersContext(t *testing.T) {
 	eachDo(t, func(t *testing.T, _ *world, do func(context.Context, doFunc) error) {
 		type key struct{}
@@ -167,6 +172,7 @@ func TestFunctionOfDoIsToldOfTheEndOfTheCallersContext(t *testing.T) {
 	})
 }
 
+// Promise: 1
 func TestDoUnlocksWhenTheFunctionPanics(t *testing.T) {
 	eachDo(t, func(t *testing.T, _ *world, do func(context.Context, doFunc) error) {
 		func() {
@@ -211,6 +217,8 @@ func TestFunctionOfDoMayUnlockByItself(t *testing.T) {
 }
 
 // A request to release the lock is no loss. It is told if the function has failed by it.
+//
+// Promise: 2
 func TestDoTellsOfARevocationIfTheFunctionFails(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.mutex(lock.Config{})

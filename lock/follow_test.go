@@ -23,6 +23,7 @@ func (w *world) removeNode(i int) {
 	}
 }
 
+// Promise: 6
 func TestContendersOfOneProcessTellEachOtherWhichIsNext(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const n = 50
@@ -48,6 +49,8 @@ func TestContendersOfOneProcessTellEachOtherWhichIsNext(t *testing.T) {
 }
 
 // The contender ahead is of the same process. It is first, and says so; but the node of the one that it tells is gone.
+//
+// Promise: 1
 func TestContenderWhoseNodeIsDeletedIsNotLetInByTheOneAhead(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]bool{
@@ -79,6 +82,7 @@ func TestContenderWhoseNodeIsDeletedIsNotLetInByTheOneAhead(t *testing.T) {
 	}
 }
 
+// Promise: 1
 func TestContenderThatLeavesIsNoLongerFollowed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		other, m := acquire(t, w.mutex(strict)), w.mutex(strict)
@@ -105,6 +109,8 @@ func TestContenderThatLeavesIsNoLongerFollowed(t *testing.T) {
 }
 
 // The connection is lost between the message that a contender is next and the event that it waits for.
+//
+// Promise: 1
 func TestContenderThatIsNextGoesOnAfterAReconnect(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		other, m := acquire(t, w.mutex(strict)), w.mutex(strict)
@@ -127,6 +133,8 @@ func TestContenderThatIsNextGoesOnAfterAReconnect(t *testing.T) {
 
 // A contender that gives a lock up and asks for it again goes by what it saw of the others when it was first. Here that
 // is wrong, too.
+//
+// Promise: 1
 func TestWhoComesBackBehindOthersWaitsForAllOfThem(t *testing.T) {
 	t.Parallel()
 	type line = []<-chan result
@@ -197,6 +205,8 @@ func TestWhoComesBackBehindOthersWaitsForAllOfThem(t *testing.T) {
 }
 
 // Many come, wait, leave and come back, in several processes with several goroutines each.
+//
+// Promise: 1
 func TestLinesOfSeveralProcessesWithSeveralGoroutinesExcludeEachOther(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var wg sync.WaitGroup
@@ -247,6 +257,8 @@ func TestLinesOfSeveralProcessesWithSeveralGoroutinesExcludeEachOther(t *testing
 }
 
 // One timer serves the holds of a mutex, also those that begin while it runs.
+//
+// Promise: 1
 func TestHoldsThatFollowEachOtherAreEachWatchedInTime(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.mutex(lock.Config{})

@@ -55,6 +55,8 @@ func together(ctx context.Context, t *testing.T, take takeFunc) error {
 }
 
 // That a context descends from the context of a hold makes nothing nested.
+//
+// Promise: 1
 func TestGoroutinesUnderAHoldOfAnotherLockExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	for kind := range new(world).aloneKinds() {
@@ -83,6 +85,8 @@ func TestGoroutinesUnderAHoldOfAnotherLockExcludeEachOther(t *testing.T) {
 }
 
 // The same of the lock itself: they wait for the hold under which they were started, and then for each other.
+//
+// Promise: 1
 func TestGoroutinesUnderAHoldOfTheSameLockWaitForIt(t *testing.T) {
 	t.Parallel()
 	for kind := range new(world).aloneKinds() {
@@ -115,6 +119,8 @@ func TestGoroutinesUnderAHoldOfTheSameLockWaitForIt(t *testing.T) {
 }
 
 // Reenter is for the call that it is passed to, and not for what runs under the hold that the call returns.
+//
+// Promise: 1
 func TestReenterDoesNotReachIntoTheHoldItself(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.mutex(lock.Config{})

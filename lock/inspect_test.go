@@ -68,6 +68,8 @@ func TestInspectShowsAllWhoHold(t *testing.T) {
 
 // Who excludes whom is in docs/interop.md. Two that do not exclude each other are never shown as a holder and one
 // that waits.
+//
+// Promise: 9
 func TestInspectTellsThoseApartWhoDoNotExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	const curators, kazoos, latch = guid + "-lock-", "0f8fad5bd9cb469fa16570867728950e__lock__", guid + "-latch-"

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/soak"
+	"github.com/seed-a3166700/turnstile/internal/test/soak"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -84,6 +84,8 @@ func TestLayoutThatIsNoneIsRefused(t *testing.T) {
 }
 
 // Whatever the layouts of two contenders of ours, they exclude each other, and the one that came first is served first.
+//
+// Promise: 1
 func TestContendersOfAllLayoutsStandInOneLine(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		for _, retain := range []time.Duration{0, time.Hour} {
@@ -122,6 +124,8 @@ func TestHoldEndsWhenItsSecondNodeIsDeletedByOthers(t *testing.T) {
 }
 
 // Who knows only the second node comes in when that is gone: a write that checks both nodes is refused then.
+//
+// Promise: 3
 func TestGuardsCheckBothNodesOfAContender(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		rw, err := lock.NewRWMutex(w.Client(t, 20*time.Second), path, lock.RWConfig{Layout: lock.Both})
@@ -189,6 +193,8 @@ func unlockLost(t *testing.T, h *lock.Hold) {
 
 // Every request of what a lock with two nodes does is hit in turn, in each way: never one node without the other for
 // long, never an orphan.
+//
+// Promise: 4
 func TestLostRepliesMakeNoOrphanOfTwoNodes(t *testing.T) {
 	t.Parallel()
 	faults := map[string]zktest.Fault{
@@ -331,6 +337,8 @@ func TestInspectShowsAContenderOnceAndEveryReader(t *testing.T) {
 }
 
 // Curator and kazoo compare the text of numbers, we compare numbers: near the wrap there is no order that all see.
+//
+// Promise: 9
 func TestLineOfOthersNearTheWrapIsRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		sess := session(t, w.Client(t, 20*time.Second))
@@ -373,6 +381,8 @@ func TestLineOfOthersNearTheWrapIsRefused(t *testing.T) {
 
 // A holder that waited behind a contender of one node is told when its own second node is deleted, like a holder that
 // did not wait.
+//
+// Promise: 1
 func TestHoldThatHasWaitedEndsWhenItsSecondNodeIsDeleted(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		first := acquire(t, w.mutex(lock.Config{}))

@@ -159,6 +159,8 @@ func TestLoweredLimitRevokesNothingAndLetsNobodyIn(t *testing.T) {
 
 // The limit is lowered when the transaction that takes the permit is on its way. It is refused, and the contender stays
 // in the line.
+//
+// Promise: 1
 func TestPermitIsNotGivenAfterALimitThatWasLowered(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.setLimit(1)
@@ -238,6 +240,8 @@ func TestNodesThatCannotBeALimitAreRefused(t *testing.T) {
 
 // The first takes the last permit. Before it has counted, the limit is raised, and the next takes one: both may have
 // theirs.
+//
+// Promise: 1
 func TestPermitIsKeptWhenTheLimitIsRaisedBeforeItsTakerHasCounted(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.setLimit(1)

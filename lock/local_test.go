@@ -66,6 +66,7 @@ func unlock(t *testing.T, h *lock.Hold) {
 	}
 }
 
+// Promise: 5
 func TestGoroutinesOfOneProcessShareANodeAndTakeTurns(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.mutex(lock.Config{})
@@ -95,6 +96,8 @@ func TestGoroutinesOfOneProcessShareANodeAndTakeTurns(t *testing.T) {
 }
 
 // While a contender of another process waits, a process passes the lock on in memory only so often.
+//
+// Promise: 5
 func TestHandOffIsBoundedWhileOthersWait(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const count = 8
@@ -132,6 +135,7 @@ func TestHandOffIsBoundedWhileOthersWait(t *testing.T) {
 	})
 }
 
+// Promise: 5
 func TestHandOffIsBoundedInTimeWhileOthersWait(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const limit = time.Second
@@ -163,6 +167,7 @@ func TestHandOffIsBoundedInTimeWhileOthersWait(t *testing.T) {
 	})
 }
 
+// Promise: 5
 func TestAloneAProcessHandsOffWithoutEnd(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.mutex(lock.Config{Handoff: lock.Handoff{Count: 4}})
@@ -180,6 +185,7 @@ func TestAloneAProcessHandsOffWithoutEnd(t *testing.T) {
 	})
 }
 
+// Promise: 3
 func TestTokensGrowWhenTheTurnsOfANodeRunOut(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.mutex(lock.Config{Retain: time.Hour})
@@ -200,6 +206,7 @@ func TestTokensGrowWhenTheTurnsOfANodeRunOut(t *testing.T) {
 	})
 }
 
+// Promise: 4
 func TestWaiterThatLeavesTheLocalLineTouchesNobodyElse(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m, why := w.mutex(lock.Config{}), errors.New("enough")
@@ -233,6 +240,7 @@ func (w *world) line() []lock.Contender {
 	return line
 }
 
+// Promise: 4
 func TestLastWaiterThatLeavesTakesTheNodeAlong(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.mutex(lock.Config{})
@@ -255,6 +263,7 @@ func TestLastWaiterThatLeavesTakesTheNodeAlong(t *testing.T) {
 	})
 }
 
+// Promise: 5
 func TestLossOfTheSessionRestartsTheLocalLineInItsOrder(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]lock.Config{"hand-off": {}, "strict": {Handoff: lock.StrictFIFO}} {
@@ -289,6 +298,7 @@ func TestLossOfTheSessionRestartsTheLocalLineInItsOrder(t *testing.T) {
 	}
 }
 
+// Promise: 5
 func TestKeptLockIsTakenAgainWithoutTheServer(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.mutex(lock.Config{Retain: time.Minute})
@@ -314,6 +324,7 @@ func TestKeptLockIsTakenAgainWithoutTheServer(t *testing.T) {
 	})
 }
 
+// Promise: 5
 func TestKeptLockIsGivenUpAtOnceWhenAnotherComes(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.mutex(lock.Config{Retain: time.Hour})
@@ -343,6 +354,8 @@ func TestKeptLockIsGivenUpAtOnceWhenAnotherComes(t *testing.T) {
 }
 
 // Those who have nodes of other clients' names are others, too.
+//
+// Promise: 5
 func TestKeptLockIsGivenUpAtOnceWhenAnotherClientsContenderComes(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const kazoos = "0f8fad5bd9cb469fa16570867728950e"
@@ -368,6 +381,7 @@ func TestKeptLockIsGivenUpAtOnceWhenAnotherClientsContenderComes(t *testing.T) {
 	})
 }
 
+// Promise: 5
 func TestKeptLockEndsWithItsSession(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.mutex(lock.Config{Retain: time.Hour})
@@ -385,6 +399,7 @@ func TestKeptLockEndsWithItsSession(t *testing.T) {
 	})
 }
 
+// Promise: 5
 func TestStrictFIFOGivesEveryAcquisitionItsNode(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.mutex(lock.Config{Handoff: lock.StrictFIFO})
@@ -523,6 +538,8 @@ func TestBoundsThatAreNoneAreRefused(t *testing.T) {
 }
 
 // Many goroutines of several processes at once: never two inside, every token larger than the one before.
+//
+// Promise: 1
 func TestManyGoroutinesOfManyClientsExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	for _, cfg := range []lock.Config{

@@ -34,6 +34,7 @@ func (w *world) accesses(layout lock.Layout) []access {
 	}
 }
 
+// Promise: 1
 func TestMutexesSetsAndReadWriteLocksOfOnePathExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	for _, layouts := range [][2]lock.Layout{
@@ -73,6 +74,8 @@ func TestMutexesSetsAndReadWriteLocksOfOnePathExcludeEachOther(t *testing.T) {
 }
 
 // The writer's node goes, and a reader's stands at its number: a mutex must list the line then.
+//
+// Promise: 1
 func TestDowngradeDoesNotLetAMutexIn(t *testing.T) {
 	t.Parallel()
 	for _, layout := range []lock.Layout{lock.Curator, lock.Kazoo, lock.Both} {

@@ -145,6 +145,7 @@ func TestFreeLockTakesOneRoundTrip(t *testing.T) {
 	}
 }
 
+// Promise: 5
 func TestWaitersAreServedInTheOrderOfTheirArrival(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
@@ -176,6 +177,7 @@ func TestWaitersAreServedInTheOrderOfTheirArrival(t *testing.T) {
 	}
 }
 
+// Promise: 4
 func TestCancelledWaiterLeavesNoNodeAndNoWatch(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
@@ -196,6 +198,7 @@ func TestCancelledWaiterLeavesNoNodeAndNoWatch(t *testing.T) {
 	srv.NoWatches(t)
 }
 
+// Promise: 4
 func TestCallerThatLeavesDuringTheCreationLeavesNoNode(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []bool{false, true} {
@@ -227,6 +230,7 @@ func TestCallerThatLeavesDuringTheCreationLeavesNoNode(t *testing.T) {
 	}
 }
 
+// Promise: 4
 func TestUnlockSurvivesTheLossOfTheConnection(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
@@ -248,6 +252,7 @@ func TestUnlockSurvivesTheLossOfTheConnection(t *testing.T) {
 	}
 }
 
+// Promise: 5
 func TestWaiterThatDiesIsSkipped(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
@@ -274,6 +279,7 @@ func TestWaiterThatDiesIsSkipped(t *testing.T) {
 	}
 }
 
+// Promise: 5
 func TestWaiterWhoseSessionEndsJoinsTheLineAgain(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
@@ -300,6 +306,7 @@ func TestWaiterWhoseSessionEndsJoinsTheLineAgain(t *testing.T) {
 	}
 }
 
+// Promise: 2, 3
 func TestHolderWhoseSessionExpiresIsToldAndMayNotWrite(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
@@ -323,6 +330,7 @@ func TestHolderWhoseSessionExpiresIsToldAndMayNotWrite(t *testing.T) {
 	}
 }
 
+// Promise: 1
 func TestHoldEndsWhenItsNodeIsDeletedByOthers(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
@@ -341,6 +349,7 @@ func TestHoldEndsWhenItsNodeIsDeletedByOthers(t *testing.T) {
 	}
 }
 
+// Promise: 1
 func TestWaiterWhoseNodeIsDeletedByOthersIsNotLetIn(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
@@ -376,6 +385,7 @@ func TestWaiterWhoseNodeIsDeletedByOthersIsNotLetIn(t *testing.T) {
 	}
 }
 
+// Promise: 1
 func TestForeignChildrenNeitherBlockNorFail(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
@@ -398,6 +408,7 @@ func TestForeignChildrenNeitherBlockNorFail(t *testing.T) {
 	}
 }
 
+// Promise: 1
 func TestContendersOfCuratorAndKazooAreRespected(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
@@ -468,6 +479,7 @@ func TestTryLockOfAHeldLockCostsNothing(t *testing.T) {
 	}
 }
 
+// Promise: 3
 func TestTokensGrowAcrossTheDeletionOfTheDirectory(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
@@ -530,6 +542,7 @@ func TestInspectTellsWhoAndSinceWhen(t *testing.T) {
 	}
 }
 
+// Promise: 9
 func TestPathsThatCannotBeALockAreRefused(t *testing.T) {
 	t.Parallel()
 	client := open(t, zktest.Run(t))
@@ -579,6 +592,7 @@ func TestLockWithoutAServerSaysSo(t *testing.T) {
 	}
 }
 
+// Promise: 9
 func TestLockThatTimesOutTellsAHeldLockFromAServerThatIsAway(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.mutex(lock.Config{})

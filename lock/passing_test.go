@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/soak"
+	"github.com/seed-a3166700/turnstile/internal/test/soak"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -43,6 +43,8 @@ func (w *world) everyKind() map[string]func() func(context.Context) (*lock.Hold,
 
 // Each request of an acquisition, a wait and an unlock is refused in turn, for a reason that passes. No caller is told,
 // and no contender falls behind. SessionMoved also ends the connection. The others differ little, and take turns.
+//
+// Promise: 4
 func TestRefusalThatPassesEndsNoAcquisitionAndNoWait(t *testing.T) {
 	t.Parallel()
 	refusals := map[string][]zk.Code{
@@ -87,6 +89,8 @@ func TestRefusalThatPassesEndsNoAcquisitionAndNoWait(t *testing.T) {
 }
 
 // Changes of a hold's kind, likewise.
+//
+// Promise: 4
 func TestRefusalThatPassesEndsNoChangeOfAHold(t *testing.T) {
 	t.Parallel()
 	for _, code := range []zk.Code{zk.SessionMoved, zk.ThrottledOp} {
@@ -113,6 +117,8 @@ func TestRefusalThatPassesEndsNoChangeOfAHold(t *testing.T) {
 }
 
 // A server that stays overloaded is not asked without pause, and a caller that gives up returns at once.
+//
+// Promise: 4
 func TestServerThatStaysOverloadedIsAskedInPauses(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.mutex(lock.Config{})

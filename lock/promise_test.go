@@ -13,6 +13,8 @@ import (
 )
 
 // Time is fake here, so that what comes first comes first by the promise and not by luck.
+//
+// Promise: 2
 func TestHolderIsToldBeforeTheServerLetsAnybodyElseIn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -50,6 +52,8 @@ func TestHolderIsToldBeforeTheServerLetsAnybodyElseIn(t *testing.T) {
 }
 
 // Whenever the connection goes, a hold has at least a quarter of the session timeout left.
+//
+// Promise: 2
 func TestHoldSurvivesADisconnectShorterThanItsCertainty(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -73,6 +77,7 @@ func TestHoldSurvivesADisconnectShorterThanItsCertainty(t *testing.T) {
 	})
 }
 
+// Promise: 6
 func TestOneReleaseWakesOneWaiter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -109,6 +114,8 @@ func TestOneReleaseWakesOneWaiter(t *testing.T) {
 
 // The end of a session reaches the contexts that descend from it one after the other. A caller that asks meanwhile is
 // not told that a hold lives whose session does not: its process may have been stopped for so long that others are in.
+//
+// Promise: 2
 func TestHoldIsOverForEveryCallerAsSoonAsItsSessionIs(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)

@@ -26,6 +26,7 @@ func changes(m *lock.RWMutex) map[string]change {
 	return map[string]change{"upgrade": {m.RLock, m.Upgrade}, "downgrade": {m.Lock, m.Downgrade}}
 }
 
+// Promise: 2
 func TestRevokeFollowsAHolderThatChangesItsKind(t *testing.T) {
 	t.Parallel()
 	for _, force := range []bool{false, true} {
@@ -74,6 +75,8 @@ func TestRevokeFollowsAHolderThatChangesItsKind(t *testing.T) {
 }
 
 // The holder does not watch its first node yet when the request is written there.
+//
+// Promise: 2
 func TestHolderHearsOfARequestThatItsFormerNodeGot(t *testing.T) {
 	t.Parallel()
 	for name := range changes(nil) {
@@ -110,6 +113,8 @@ func TestHolderHearsOfARequestThatItsFormerNodeGot(t *testing.T) {
 }
 
 // An upgrade that goes on has two nodes: its writer's, and its reader's, whose removal is on the way.
+//
+// Promise: 2
 func TestForceTakesBothNodesOfAnUpgradeThatIsUnderWay(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.rw(lock.RWConfig{OnRevoke: func(context.Context, lock.Revocation) bool { return false }})
@@ -148,6 +153,8 @@ func TestForceTakesBothNodesOfAnUpgradeThatIsUnderWay(t *testing.T) {
 }
 
 // The next contender of the same session has the same number, because the path was made anew.
+//
+// Promise: 2
 func TestNextHoldOfAPathThatWasMadeAnewIsNotTakenForTheOneThatWasAsked(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.rw(lock.RWConfig{})
@@ -208,6 +215,8 @@ func TestHolderThatLeavesWhileAnotherStaysHasReleasedTheLock(t *testing.T) {
 }
 
 // A lost reply or a new session while Revoke looks for the new node does not make it lose the holder.
+//
+// Promise: 2
 func TestRevokeFollowsThroughLostReplies(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []zktest.Fault{zktest.DropReply, zktest.CutBefore, zktest.Answer(zk.ThrottledOp)} {

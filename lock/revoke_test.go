@@ -37,6 +37,7 @@ func (w *world) revoke(opts lock.RevokeOptions) <-chan revoking {
 // letHoldsAge lets holds grow so old that they watch their own nodes.
 func letHoldsAge() { time.Sleep(time.Second); synctest.Wait() }
 
+// Promise: 2
 func TestHolderIsToldWhoRevokesAndWhyAndKeepsTheLockUntilItUnlocks(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.mutex(lock.Config{Label: "the nightly job"})
@@ -104,6 +105,8 @@ func TestHolderThatKeepsTheLockIsForcedAfterTheGraceAndNoSooner(t *testing.T) {
 }
 
 // Curator's Revoker writes its word and nothing else, and Curator's holders look for that word and nothing else.
+//
+// Promise: 2
 func TestRevocationSpeaksCuratorsWord(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		sess := w.Session(t, 20*time.Second)
@@ -138,6 +141,7 @@ func TestRevocationSpeaksCuratorsWord(t *testing.T) {
 	})
 }
 
+// Promise: 2
 func TestHolderMayRefuseARevocationOrFinishFirst(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var asked atomic.Int32
@@ -431,6 +435,8 @@ func TestRevocationSurvivesLostReplies(t *testing.T) {
 }
 
 // A holder with two nodes loses both to force, also if another client has deleted one of them before.
+//
+// Promise: 2
 func TestForceTakesBothNodesOfAContenderOrTheOneThatIsLeft(t *testing.T) {
 	t.Parallel()
 	for _, missing := range []string{"none", "-lock-", "__lock__"} {
@@ -480,6 +486,8 @@ func TestForceGoesOnWhenANodeGoesMeanwhile(t *testing.T) {
 }
 
 // All nodes of a simple lock have one name: who comes next must not be taken for the one who was asked.
+//
+// Promise: 2
 func TestForceLeavesTheNextHolderOfASimpleLockAlone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		hold := locked(t, w.simple().Lock)
@@ -515,6 +523,8 @@ func TestForceLeavesTheNextHolderOfASimpleLockAlone(t *testing.T) {
 
 // A node's data says whose node it is. A revocation does not overwrite it where no holder would read the request, and
 // elsewhere it keeps the former data in the request.
+//
+// Promise: 9
 func TestRevocationLosesNobodysName(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		sess := w.Session(t, 20*time.Second)

@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/soak"
+	"github.com/seed-a3166700/turnstile/internal/test/soak"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -79,6 +79,7 @@ func (w *world) nodes(dir string) []string {
 	return names
 }
 
+// Promise: 1
 func TestReadersHoldTogetherAndWritersAlone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b, c := w.rw(lock.RWConfig{}), w.rw(lock.RWConfig{}), w.rw(lock.RWConfig{})
@@ -214,6 +215,7 @@ func TestLateLocalReadersDoNotKeepAWriterWaitingBeyondTheBound(t *testing.T) {
 	}
 }
 
+// Promise: 5
 func TestLocalReadersAndWritersAreServedInTheOrderOfTheirCalls(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.rw(lock.RWConfig{})
@@ -326,6 +328,7 @@ func TestTriesOfAReadWriteLockAreAnsweredAtOnce(t *testing.T) {
 	})
 }
 
+// Promise: 1
 func TestDowngradeKeepsTheNumberAndAdmitsNoWriter(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.rw(lock.RWConfig{})
@@ -404,6 +407,7 @@ func TestHoldThatChangedEndsWhenItsNodeIsDeletedByOthers(t *testing.T) {
 	})
 }
 
+// Promise: 1
 func TestUpgradeOfTheOnlyReaderKeepsTheNumber(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.rw(lock.RWConfig{})
@@ -444,6 +448,7 @@ func TestUpgradeOfTheOnlyReaderKeepsTheNumber(t *testing.T) {
 	})
 }
 
+// Promise: 1
 func TestUpgradeBesideOtherReadersFailsAtOnceAndKeepsTheHold(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b := w.rw(lock.RWConfig{}), w.rw(lock.RWConfig{})
@@ -480,6 +485,8 @@ func TestUpgradeBesideOtherReadersFailsAtOnceAndKeepsTheHold(t *testing.T) {
 }
 
 // A reader whose writer leaves must not take that for its turn: another reader, ahead of both, may be a writer by now.
+//
+// Promise: 1
 func TestReaderBehindAWriterThatLeavesSeesAnUpgradeAheadOfBoth(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.rw(lock.RWConfig{})
@@ -499,6 +506,8 @@ func TestReaderBehindAWriterThatLeavesSeesAnUpgradeAheadOfBoth(t *testing.T) {
 }
 
 // A reader that comes between an upgrade's look and its node is in: the upgrade must see it.
+//
+// Promise: 1
 func TestReaderThatComesDuringAnUpgradeMakesItFail(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b := w.rw(lock.RWConfig{}), w.rw(lock.RWConfig{})
@@ -530,6 +539,7 @@ func TestReaderThatComesDuringAnUpgradeMakesItFail(t *testing.T) {
 	})
 }
 
+// Promise: 4
 func TestCallerThatLeavesDuringAnUpgradeKeepsTheReadersHold(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.rw(lock.RWConfig{})
@@ -560,6 +570,8 @@ func TestCallerThatLeavesDuringAnUpgradeKeepsTheReadersHold(t *testing.T) {
 }
 
 // The writer's node is made, its reply lost, and the caller leaves while it is looked for.
+//
+// Promise: 4
 func TestCallerThatLeavesAnUpgradeWhoseReplyWasLostLeavesNoWriter(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.rw(lock.RWConfig{})
@@ -642,6 +654,7 @@ func TestChangeOfAnotherLocksHoldIsRefused(t *testing.T) {
 	})
 }
 
+// Promise: 6
 func TestReaderThatLeavesWakesOnlyTheWriterThatWaitsForIt(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var readers []*lock.Hold
@@ -748,6 +761,8 @@ func TestBoundsThatAReadWriteLockDoesNotHaveAreRefused(t *testing.T) {
 
 // Every request of what a read/write lock does is hit in turn, in each way. Afterwards nothing is left, and no two held
 // the lock that must not.
+//
+// Promise: 4
 func TestLostRepliesMakeNoOrphanOfAReadWriteLock(t *testing.T) {
 	t.Parallel()
 	faults := map[string]zktest.Fault{
@@ -804,6 +819,8 @@ func TestLostRepliesMakeNoOrphanOfAReadWriteLock(t *testing.T) {
 
 // Many goroutines of several processes at once, with changes of kind and connections that break: never a writer beside
 // another holder, and the tokens of writers grow.
+//
+// Promise: 1
 func TestReadersAndWritersOfManyClientsExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	for _, cfg := range []lock.RWConfig{{}, {Handoff: lock.StrictFIFO}, {Handoff: lock.Handoff{Count: 2}}} {
@@ -882,6 +899,8 @@ func TestReadersAndWritersOfManyClientsExcludeEachOther(t *testing.T) {
 
 // A node is good for so many tokens. The last of them is the reader's own, so there is none for a writer, which needs
 // a larger one.
+//
+// Promise: 1
 func TestUpgradeIsRefusedWhenTheTokensOfItsNodeHaveRunOut(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.rw(lock.RWConfig{Handoff: lock.Handoff{Count: 1 << 30, Time: time.Hour}})
@@ -952,6 +971,8 @@ func TestDowngradeWhoseReplyIsLostAndWhoseRepetitionIsRefusedLeavesNothing(t *te
 }
 
 // The node of a hold that has changed its kind is younger than the hold, and tells its token.
+//
+// Promise: 9
 func TestInspectTellsTheTokenOfAHoldThatHasChangedItsKind(t *testing.T) {
 	t.Parallel()
 	for _, layout := range []lock.Layout{lock.Curator, lock.Kazoo, lock.Both} {

@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/peer"
-	"github.com/seed-a3166700/turnstile/internal/soak"
+	"github.com/seed-a3166700/turnstile/internal/test/peer"
+	"github.com/seed-a3166700/turnstile/internal/test/soak"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -21,6 +21,8 @@ import (
 
 // Every request of taking permits and giving them back is hit in turn, in each way. Afterwards no lease is left, and
 // there were never too many (CURATOR-315, CURATOR-335).
+//
+// Promise: 1, 4
 func TestLostRepliesLeaveNoLease(t *testing.T) {
 	t.Parallel()
 	limits := map[string]lock.Limit{
@@ -84,6 +86,8 @@ func (w *world) hit(step int, fault zktest.Fault) (reached func() bool) {
 }
 
 // CURATOR-462.
+//
+// Promise: 4
 func TestCallerThatLeavesWhilePermitsAreTakenLeavesNoLease(t *testing.T) {
 	t.Parallel()
 	leaveAtEachStep(t, func(w *world) locker { return permits{w.semaphore(lock.StoredLimit(2)), 2} },
@@ -138,6 +142,7 @@ func leaveAtEachStep(t *testing.T, lockOf func(w *world) locker, check func(t *t
 	}
 }
 
+// Promise: 4
 func TestWaiterForPermitsThatLeavesTouchesNobodyElse(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		s := w.semaphore(lock.AgreedLimit(2))
@@ -186,6 +191,8 @@ func TestWaiterForPermitsThatLeavesTouchesNobodyElse(t *testing.T) {
 }
 
 // Only the next contender is woken, and then the one behind it, when the first has its permit.
+//
+// Promise: 6
 func TestPermitsGivenBackWakeTwoOfManyWaiters(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const waiters = 100
@@ -231,6 +238,8 @@ func TestFirstInLineWhoseNodeIsDeletedByOthersGetsNoPermit(t *testing.T) {
 }
 
 // The node is deleted at the last moment, when the transaction that takes the permit is on its way.
+//
+// Promise: 1
 func TestFirstInLineWhoseNodeIsDeletedWhileItTakesGetsNoPermit(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		unlock(t, locked(t, w.another(1, 1).Lock))
@@ -251,6 +260,8 @@ func TestFirstInLineWhoseNodeIsDeletedWhileItTakesGetsNoPermit(t *testing.T) {
 }
 
 // A client of Curator's whose node in the line an operator has deleted goes on, and takes a permit out of turn.
+//
+// Promise: 1
 func TestPermitThatAnotherTakesOutOfTurnIsNotGivenTwice(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		unlock(t, locked(t, w.another(1, 1).Lock))
@@ -315,6 +326,7 @@ func TestFirstInLineSurvivesTheLossOfItsConnection(t *testing.T) {
 	})
 }
 
+// Promise: 1
 func TestNeverMoreThanTheLimitAreHeld(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t, zktest.SessionTimeouts(time.Second, time.Minute))

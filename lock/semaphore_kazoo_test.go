@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/soak"
+	"github.com/seed-a3166700/turnstile/internal/test/soak"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -37,6 +37,7 @@ func (w *world) kazooLease() (*zk.Session, string) {
 	return sess, node
 }
 
+// Promise: 1, 5
 func TestKazoosPermitsAreGivenOutUpToTheLimitAndInOrder(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		two, one := locked(t, w.kazoos(4, 2).Lock), locked(t, w.kazoos(4, 1).Lock)
@@ -72,6 +73,8 @@ func TestKazoosPermitsAreGivenOutUpToTheLimitAndInOrder(t *testing.T) {
 }
 
 // Kazoo counts every child of the path as a lease, and has the inner lock while it waits for one.
+//
+// Promise: 1
 func TestKazoosLeasesAndItsWaitersCount(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		unlock(t, locked(t, w.kazoos(1, 1).Lock)) // makes the path, and stores the limit
@@ -106,6 +109,8 @@ func TestKazoosLeasesAndItsWaitersCount(t *testing.T) {
 }
 
 // kazoo's Semaphore fails on a path that has null for its data, if it looks before the limit is stored.
+//
+// Promise: 1
 func TestPathWithoutALimitYetHasDataThatKazooCanRead(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		held, store := context.WithCancel(t.Context())
@@ -126,6 +131,7 @@ func TestPathWithoutALimitYetHasDataThatKazooCanRead(t *testing.T) {
 	})
 }
 
+// Promise: 1
 func TestKazoosSemaphoreHasOneLimit(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		hold := locked(t, w.kazoos(2, 1).Lock)
@@ -206,6 +212,8 @@ func TestCallerThatLeavesWhileKazoosPermitsAreTakenLeavesNoLease(t *testing.T) {
 }
 
 // A holder whose session falls silent knows before the next one is in.
+//
+// Promise: 2
 func TestHolderOfKazoosPermitsIsToldBeforeTheNextIsIn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		hold := locked(t, w.kazoos(1, 1).Lock)

@@ -46,6 +46,7 @@ func (w *world) another(limit, n int) permits {
 	return permits{w.semaphore(lock.AgreedLimit(limit)), n}
 }
 
+// Promise: 5
 func TestPermitsAreGivenOutUpToTheLimitAndInOrder(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		two, one := locked(t, w.another(4, 2).Lock), locked(t, w.another(4, 1).Lock)
@@ -88,6 +89,8 @@ func TestFreePermitsTakeTwoRoundTrips(t *testing.T) {
 }
 
 // A request that is larger than what is free is not passed by smaller ones, however many come.
+//
+// Promise: 5
 func TestLargeRequestIsNotStarved(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const limit = 5
@@ -165,6 +168,8 @@ func TestPermitsThatCanNeverBeHadAreRefusedAtOnce(t *testing.T) {
 }
 
 // The nodes of Curator's InterProcessSemaphoreV2.
+//
+// Promise: 1
 func TestPermitsAreTheNodesOfCuratorsSemaphore(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		hold := locked(t, w.another(5, 2).Lock)
@@ -266,6 +271,7 @@ func TestThousandPermitsComeAndGoTogether(t *testing.T) {
 	})
 }
 
+// Promise: 5
 func TestLossOfTheSessionEndsPermitsAndRestartsWaitersInTheirOrder(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		s := w.semaphore(lock.AgreedLimit(2))

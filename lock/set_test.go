@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/soak"
+	"github.com/seed-a3166700/turnstile/internal/test/soak"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -41,6 +41,7 @@ func (w *world) empty(paths ...string) {
 	}
 }
 
+// Promise: 1
 func TestSetHoldsAllPathsOrNone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, 20*time.Second)
@@ -100,6 +101,7 @@ func TestPathsThatCannotBeASetAreRefused(t *testing.T) {
 	}
 }
 
+// Promise: 4
 func TestWaitingSetThatLeavesLeavesEveryLine(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		hold := locked(t, w.set(pathB).Lock)
@@ -147,6 +149,8 @@ func TestSetEndsAsAWhole(t *testing.T) {
 
 // While a set waits at one path, its node at another, where it was first already, is deleted, and another client takes
 // the lead there.
+//
+// Promise: 1
 func TestSetThatLostANodeWhileItWaitedForAnotherPathIsNotLetIn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		b := locked(t, w.set(pathB).Lock)
@@ -163,6 +167,7 @@ func TestSetThatLostANodeWhileItWaitedForAnotherPathIsNotLetIn(t *testing.T) {
 	})
 }
 
+// Promise: 4
 func TestLostRepliesMakeNoOrphanOfASet(t *testing.T) {
 	t.Parallel()
 	faults := map[string]zktest.Fault{
@@ -228,6 +233,8 @@ func TestCallerThatLeavesDuringTheCreationOfASetLeavesNoNode(t *testing.T) {
 }
 
 // Sets of random paths in random order: no two that share a path at a time, and no deadlock.
+//
+// Promise: 1
 func TestSetsInAnyOrderNeitherMeetNorDeadlock(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
@@ -271,6 +278,8 @@ func TestSetsInAnyOrderNeitherMeetNorDeadlock(t *testing.T) {
 
 // A set that has waited watches its nodes, in several lines. Who leaves does not want to be told of what it does
 // itself.
+//
+// Promise: 4
 func TestSetThatLeavesClosesAllItsWatchesFirst(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		b := locked(t, w.set(pathA, pathB).Lock)
@@ -291,6 +300,8 @@ func TestSetThatLeavesClosesAllItsWatchesFirst(t *testing.T) {
 }
 
 // A delay passes at one path. Meanwhile the node at the other is deleted, and another client takes the lead there.
+//
+// Promise: 1
 func TestSetThatLostANodeWhileItRestedIsNotLetIn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		resting := func(paths ...string) *lock.Set {

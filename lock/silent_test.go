@@ -40,6 +40,8 @@ func hot(t *testing.T, m *lock.Mutex, n int, each, pause time.Duration) (turns *
 }
 
 // A process that was alone in the line, and hears nothing any more, does not know that it still is.
+//
+// Promise: 5
 func TestHandOffIsBoundedWhileTheServerIsSilent(t *testing.T) {
 	t.Parallel()
 	const limit, each = time.Second, 10 * time.Millisecond
@@ -109,6 +111,8 @@ func TestHandOffGoesOnWhileADistantServerAnswers(t *testing.T) {
 }
 
 // The lock is served again when the server answers.
+//
+// Promise: 5
 func TestHandOffGoesOnWhenTheServerAnswersAgain(t *testing.T) {
 	t.Parallel()
 	for name, retain := range map[string]time.Duration{"hand-off": 0, "retained": time.Hour} {

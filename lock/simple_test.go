@@ -78,6 +78,8 @@ func TestSimpleLockIsItsOneNode(t *testing.T) {
 }
 
 // Clients that have the form alone put whatever they like into the node.
+//
+// Promise: 1
 func TestSimpleLockOfOtherClientsIsRespected(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		unlock(t, locked(t, w.simple().Lock))
@@ -99,6 +101,8 @@ func TestSimpleLockOfOtherClientsIsRespected(t *testing.T) {
 }
 
 // The herd: every waiter is woken.
+//
+// Promise: 6
 func TestUnlockOfASimpleLockWakesEverybody(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const waiters = 50
@@ -118,6 +122,7 @@ func TestUnlockOfASimpleLockWakesEverybody(t *testing.T) {
 	})
 }
 
+// Promise: 4
 func TestLostRepliesLeaveNoSimpleLock(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{
@@ -147,6 +152,8 @@ func TestLostRepliesLeaveNoSimpleLock(t *testing.T) {
 
 // The answer to the removal is lost, and the next one has the lock when it is tried again: that must not remove the
 // next one's node.
+//
+// Promise: 1
 func TestUnlockWhoseReplyIsLostDoesNotUnlockTheNext(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		hold := locked(t, w.simple().Lock)
@@ -172,6 +179,7 @@ func TestUnlockWhoseReplyIsLostDoesNotUnlockTheNext(t *testing.T) {
 	})
 }
 
+// Promise: 4
 func TestCallerThatLeavesWhileItTakesASimpleLockLeavesNoNode(t *testing.T) {
 	t.Parallel()
 	leaveAtEachStep(t, func(w *world) locker { return w.simple() }, func(t *testing.T, w *world, _ locker) {
@@ -181,6 +189,8 @@ func TestCallerThatLeavesWhileItTakesASimpleLockLeavesNoNode(t *testing.T) {
 }
 
 // A partition may hold a creation up until after the hold that a later attempt has made, or after its caller has left.
+//
+// Promise: 4
 func TestSimpleLockThatIsMadeTooLateIsRemoved(t *testing.T) {
 	t.Parallel()
 	for _, leaves := range []bool{false, true} {
@@ -313,6 +323,8 @@ func TestLossOfTheSessionEndsASimpleHoldAndRestartsItsWaiters(t *testing.T) {
 }
 
 // An operator deletes the node, and another has the lock when the first is unlocked: that must not unlock the other.
+//
+// Promise: 1
 func TestSimpleHoldWhoseNodeOthersDeleteIsToldAndUnlocksNobodyElse(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		hold := locked(t, w.simple().Lock)
@@ -338,6 +350,7 @@ func TestSimpleHoldWhoseNodeOthersDeleteIsToldAndUnlocksNobodyElse(t *testing.T)
 	})
 }
 
+// Promise: 1
 func TestLockInsideASimpleHoldIsNestedInIt(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var d diary
@@ -409,6 +422,7 @@ func TestInspectShowsWhoHasASimpleLock(t *testing.T) {
 	})
 }
 
+// Promise: 2
 func TestHolderOfASimpleLockIsToldWhoRevokesIt(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		hold := locked(t, w.simple().Lock)
@@ -451,6 +465,7 @@ func TestHolderOfASimpleLockIsToldWhoRevokesIt(t *testing.T) {
 	})
 }
 
+// Promise: 2
 func TestHolderOfASimpleLockMayRefuseARevocation(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		keep := func(context.Context, lock.Revocation) bool { return false }
@@ -476,6 +491,8 @@ func TestHolderOfASimpleLockMayRefuseARevocation(t *testing.T) {
 }
 
 // Another client may know its node by what it has written into it.
+//
+// Promise: 2
 func TestRevokeLeavesTheNodeOfAnotherClientsSimpleLockAsItIs(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		unlock(t, locked(t, w.simple().Lock))
@@ -510,6 +527,8 @@ func TestPathsThatCannotBeASimpleLockAreRefused(t *testing.T) {
 
 // The reply to an unlock is held back, the same client locks again, and then the connection breaks: the unlock that is
 // repeated must not hit the next node, which has the same name and the same session.
+//
+// Promise: 1
 func TestUnlockThatIsRepeatedDoesNotUnlockTheNextOfTheSameSession(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		s := w.simple()

@@ -65,6 +65,8 @@ func TestSetOfManyPathsIsTakenInFewRoundTrips(t *testing.T) {
 
 // A request that servers would drop is not sent. It would be repeated for ever, and cost the session its connection
 // each time.
+//
+// Promise: 9
 func TestWhatDoesNotFitIntoARequestIsRefusedBeforeItIsSent(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, 20*time.Second)

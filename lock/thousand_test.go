@@ -13,6 +13,8 @@ import (
 // A thousand goroutines that want one mutex at once do no more work each than a hundred do: work is counted here, not
 // time (CURATOR-716). What passes in memory costs the server nothing; with a node for each, each costs the same few
 // requests and events.
+//
+// Promise: 6
 func TestThousandGoroutinesOnOneMutexCostNoMoreEachThanAHundred(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

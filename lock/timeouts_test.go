@@ -18,6 +18,8 @@ type restart struct {
 }
 
 // The holder asks for 30 s. After the last restart it reaches the server no more.
+//
+// Promise: 2
 func TestHoldersDoNotOverlapWhereAServerHasOtherLimitsAfterARestart(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -100,6 +102,8 @@ func overlap(t *testing.T, first time.Duration, restarts []restart, certificates
 }
 
 // Limits that are as before end no hold, however often the server is restarted.
+//
+// Promise: 2
 func TestRestartsDoNotEndAHoldWhereLimitsAreEqual(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

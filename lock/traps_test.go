@@ -191,6 +191,8 @@ func TestSetWaitsForAllItsPathsUnderOneDeadline(t *testing.T) {
 
 // Two neighbours are deleted in one transaction: the one behind hears of the other's end first. It must not go on as if
 // it were in.
+//
+// Promise: 1
 func TestWaiterThatIsDeletedTogetherWithTheOneAheadDoesNotHoldTheLock(t *testing.T) {
 	t.Parallel()
 	for _, cfg := range []lock.Config{{}, {Handoff: lock.StrictFIFO}} {
@@ -252,6 +254,7 @@ func (w *world) readsBehind(lost func()) {
 	})
 }
 
+// Promise: 4
 func TestLostCreationIsFoundThoughReadsAreBehind(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]func(w *world) func(context.Context) (*lock.Hold, error){
@@ -304,6 +307,8 @@ func TestLostCreationIsFoundThoughReadsAreBehind(t *testing.T) {
 }
 
 // The reply of a creation is lost, and the server that is asked next may not answer.
+//
+// Promise: 4
 func TestLostCreationIsFoundThoughTheServerRefusesToLookAtFirst(t *testing.T) {
 	t.Parallel()
 	for _, refusal := range []zk.Code{zk.NotReadOnly, zk.SessionMoved, zk.ThrottledOp} {
@@ -425,6 +430,8 @@ func TestUnlockWaitTellsTheLossAndTheRefusal(t *testing.T) {
 
 // Every request of three locks and unlocks is hit in turn, in each way. Afterwards the lock is held by one node, or
 // not held at all.
+//
+// Promise: 4
 func TestLostRepliesMakeNoOrphan(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{
@@ -475,6 +482,8 @@ func TestLostRepliesMakeNoOrphan(t *testing.T) {
 
 // The creation was lost, and another client's node has the name that ours was to have, up to the number: by a server's
 // error, or because that client imitates us. It is not ours: it belongs to another session (CURATOR-498, CURATOR-604).
+//
+// Promise: 1
 func TestNodeOfAnotherSessionIsNotTakenForOursByItsName(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		other := w.Session(t, 20*time.Second)
@@ -516,6 +525,8 @@ func TestNodeOfAnotherSessionIsNotTakenForOursByItsName(t *testing.T) {
 }
 
 // The same for a simple lock, whose node is known by its data: another client has made it anew with the same data.
+//
+// Promise: 1
 func TestNodeOfAnotherSessionIsNotTakenForOursByItsData(t *testing.T) {
 	t.Parallel()
 	for _, leaves := range []bool{false, true} {
@@ -611,6 +622,8 @@ func (c *framewise) more() error {
 // While a waiter has no connection, its node and the one ahead of it are deleted. Which of the two events comes first
 // when it is back says nothing: the server makes them up in the order of the paths. Here they do not come at one
 // moment.
+//
+// Promise: 1
 func TestEventsOfALaterConnectionLetNobodyIn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		for range 10 { // names are random, and with them the order

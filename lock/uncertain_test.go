@@ -83,6 +83,8 @@ func lockMutex(ctx context.Context, client *zk.Client, cfg lock.Config) (*lock.H
 
 // Every kind of hold ends when the session is not certain any more, and its lock is free as soon as the server can be
 // written to, but not before the holder has had the margin to stop.
+//
+// Promise: 2
 func TestUncertainHoldIsToldAndFreesTheLock(t *testing.T) {
 	t.Parallel()
 	for name, take := range takers {
@@ -155,6 +157,8 @@ func freeUncertain(t *testing.T, take func(context.Context, *zk.Client) (*lock.H
 }
 
 // The same mutex is taken again behind the node of the hold that was lost.
+//
+// Promise: 2
 func TestUncertainHoldIsFollowedByOneOfTheSameMutex(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -178,6 +182,8 @@ func TestUncertainHoldIsFollowedByOneOfTheSameMutex(t *testing.T) {
 }
 
 // Certainty costs a lock that is taken and given back nothing, however long its client has been idle.
+//
+// Promise: 2
 func TestLockOfAnIdleClientTakesTwoWrites(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -213,6 +219,8 @@ func TestLockOfAnIdleClientTakesTwoWrites(t *testing.T) {
 
 // A waiter is not given the lock before a quorum has confirmed its session: that may have expired where the server that
 // tells of the turn cannot see it. The kinds that are left out take the lock with a write.
+//
+// Promise: 2
 func TestWaiterIsCertainBeforeItHolds(t *testing.T) {
 	t.Parallel()
 	for name, take := range takers {

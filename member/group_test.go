@@ -59,6 +59,7 @@ func awaitMembers(t *testing.T, g *member.Group, want ...string) []member.Member
 	return nil
 }
 
+// Promise: 16
 func TestMembersSeeEachOther(t *testing.T) {
 	t.Parallel()
 	for _, layout := range layouts {
@@ -132,6 +133,8 @@ func TestMembersAreThoseBehindASync(t *testing.T) {
 }
 
 // kazoo's Party forgets its member when the session expires.
+//
+// Promise: 16
 func TestMemberJoinsAgainUnderItsNextSession(t *testing.T) {
 	t.Parallel()
 	for _, layout := range layouts {
@@ -154,6 +157,7 @@ func TestMemberJoinsAgainUnderItsNextSession(t *testing.T) {
 	}
 }
 
+// Promise: 16
 func TestDataOfMembersIsSeenAndFollowed(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -182,6 +186,7 @@ func TestDataOfMembersIsSeenAndFollowed(t *testing.T) {
 	}
 }
 
+// Promise: 16
 func TestNodesOfOthersAreNotMembers(t *testing.T) {
 	t.Parallel()
 	for _, layout := range layouts {
@@ -203,6 +208,7 @@ func TestNodesOfOthersAreNotMembers(t *testing.T) {
 	}
 }
 
+// Promise: 16
 func TestTwoMembersOfAPartyMayHaveOneID(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -212,6 +218,7 @@ func TestTwoMembersOfAPartyMayHaveOneID(t *testing.T) {
 	awaitMembers(t, g, "a", "a")
 }
 
+// Promise: 16
 func TestIDThatAnotherMemberHasIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -230,6 +237,7 @@ func TestIDThatAnotherMemberHasIsWaitedFor(t *testing.T) {
 	join(t, two, "a", []byte("second"))
 }
 
+// Promise: 16
 func TestJoinThatFailsLeavesNoMember(t *testing.T) {
 	t.Parallel()
 	srv := server(t)

@@ -14,6 +14,8 @@ import (
 )
 
 // A creation that comes late, with old data, makes the node in place of one that another client has deleted.
+//
+// Promise: 16
 func TestOldDataOfALateCreationIsReplaced(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -111,6 +113,8 @@ func TestSetIsRefusedIfTheDataHasChangedSinceItWasRead(t *testing.T) {
 }
 
 // Another program has replaced a lasting node. It is not ours any more, not even if the removal is on its way.
+//
+// Promise: 16
 func TestCloseLeavesANodeThatHasReplacedOurs(t *testing.T) {
 	t.Parallel()
 	for i := range 4 {
@@ -158,6 +162,8 @@ func TestCloseLeavesANodeThatHasReplacedOurs(t *testing.T) {
 }
 
 // The child is touched twice in each TTL, so that one touch may fail, and goes when it is touched no more.
+//
+// Promise: 16
 func TestNodeWithATTLGoesAfterTheLastTouch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -186,6 +192,8 @@ func TestNodeWithATTLGoesAfterTheLastTouch(t *testing.T) {
 }
 
 // The server never removes a container that has had no child, so the child comes with it (GH-1258).
+//
+// Promise: 16
 func TestNodeWithATTLGoesAlsoIfItsProgramDiesWhileItIsCreated(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -59,6 +59,7 @@ func refused(t *testing.T, l *member.Lease) {
 	}
 }
 
+// Promise: 20
 func TestLeaseIsStoredAsKazooDoes(t *testing.T) {
 	t.Parallel()
 	srv, c := server(t), newClock()
@@ -70,6 +71,7 @@ func TestLeaseIsStoredAsKazooDoes(t *testing.T) {
 	}
 }
 
+// Promise: 20
 func TestLeaseIsHeldUntilItsTimeIsOver(t *testing.T) {
 	t.Parallel()
 	srv, c := server(t), newClock()
@@ -97,6 +99,8 @@ func TestLeaseIsHeldUntilItsTimeIsOver(t *testing.T) {
 }
 
 // Kazoo's MultiNonBlockingLease takes the first that is free, although it has a later one.
+//
+// Promise: 20
 func TestHolderNeverHasTwoLeases(t *testing.T) {
 	t.Parallel()
 	srv, c := server(t), newClock()
@@ -154,6 +158,7 @@ func TestRefusalOfManyLeasesIsCheap(t *testing.T) {
 	mustTake(t, late)
 }
 
+// Promise: 20
 func TestCallsForOneHolderTakeOneLease(t *testing.T) {
 	t.Parallel()
 	srv, c := server(t), newClock()
@@ -175,6 +180,7 @@ func TestCallsForOneHolderTakeOneLease(t *testing.T) {
 	}
 }
 
+// Promise: 20
 func TestUnknownFormatIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	srv, c := server(t), newClock()
@@ -254,6 +260,8 @@ func sessionOf(t *testing.T, client *zk.Client) *zk.Session {
 }
 
 // The transaction of a holder is on its way when its lock is lost, and another one takes the lease.
+//
+// Promise: 20
 func TestLeaseIsNotTakenLateByAHolderWhoseLockIsGone(t *testing.T) {
 	t.Parallel()
 	for _, expired := range []bool{false, true} { // or there is no lease
@@ -282,6 +290,8 @@ func TestLeaseIsNotTakenLateByAHolderWhoseLockIsGone(t *testing.T) {
 
 // The transaction of a search is on its way when the lock of the search is lost, and another program with the same
 // holder takes another lease.
+//
+// Promise: 20
 func TestLeaseIsNotTakenLateByASearchWhoseLockIsGone(t *testing.T) {
 	t.Parallel()
 	srv, c := server(t), newClock()
@@ -307,6 +317,8 @@ func TestLeaseIsNotTakenLateByASearchWhoseLockIsGone(t *testing.T) {
 }
 
 // Kazoo's programs write the lease without a check that they have its lock still.
+//
+// Promise: 20
 func TestLeaseThatKazooHasTakenMeanwhileIsItsOwn(t *testing.T) {
 	t.Parallel()
 	for _, expired := range []bool{false, true} { // or there is no lease
@@ -345,6 +357,8 @@ func TestLeaseThatKazooHasTakenMeanwhileIsItsOwn(t *testing.T) {
 }
 
 // Each request loses its reply, or its connection, in turn.
+//
+// Promise: 20
 func TestFaultAtEachStepOfALease(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []zktest.Fault{zktest.DropReply, zktest.CutBefore, zktest.CutAfter} {

@@ -82,6 +82,7 @@ func is(want string) func([]byte, zk.Stat, bool) bool {
 
 func gone(_ []byte, _ zk.Stat, there bool) bool { return !there }
 
+// Promise: 16
 func TestNodeIsThereAfterAwaitAndGoneAfterClose(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -116,6 +117,7 @@ func TestNodeIsThereAfterAwaitAndGoneAfterClose(t *testing.T) {
 	}
 }
 
+// Promise: 16
 func TestNodeThatIsDeletedComesBackWithTheLatestData(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -135,6 +137,8 @@ func TestNodeThatIsDeletedComesBackWithTheLatestData(t *testing.T) {
 }
 
 // After a change of the data by others the node is still watched (CURATOR-258).
+//
+// Promise: 16
 func TestDataOfOthersStaysAndTheNodeIsStillKept(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -152,6 +156,7 @@ func TestDataOfOthersStaysAndTheNodeIsStillKept(t *testing.T) {
 	awaitNode(t, sess, "/node", is("one"))
 }
 
+// Promise: 16
 func TestNodeIsCreatedAgainUnderTheNextSession(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -171,6 +176,7 @@ func TestNodeIsCreatedAgainUnderTheNextSession(t *testing.T) {
 	}
 }
 
+// Promise: 16
 func TestDataThatIsSetWithoutAConnectionArrivesLater(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -196,6 +202,8 @@ func TestDataThatIsSetWithoutAConnectionArrivesLater(t *testing.T) {
 }
 
 // A node of another session is not deleted, and never are there two.
+//
+// Promise: 16
 func TestNodeOfAnotherSessionIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -220,6 +228,7 @@ func TestNodeOfAnotherSessionIsWaitedFor(t *testing.T) {
 	}
 }
 
+// Promise: 16
 func TestNodeOfAnotherKindIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -247,6 +256,7 @@ func TestNodeOfAnotherKindIsLeftAlone(t *testing.T) {
 	}
 }
 
+// Promise: 16
 func TestPersistentNodeIsAdoptedAndOutlivesSessions(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -274,6 +284,7 @@ func TestPersistentNodeIsAdoptedAndOutlivesSessions(t *testing.T) {
 	awaitNode(t, sess, "/node", gone)
 }
 
+// Promise: 16
 func TestDetachedNodeStays(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -311,6 +322,8 @@ func TestNodeThatTwoGoroutinesDetachStays(t *testing.T) {
 }
 
 // Each request that the Node sends loses its reply, or its connection before the server sees it, in turn.
+//
+// Promise: 16
 func TestFaultAtEachStepLeavesOneNodeAndNoneAfterClose(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
@@ -367,6 +380,8 @@ func faultAtStep(t *testing.T, mode member.NodeMode, fault zktest.Fault, step in
 }
 
 // The program closes the Node while its creation is on the way (CURATOR-297).
+//
+// Promise: 16
 func TestCloseUndoesACreationThatIsOnItsWay(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
@@ -414,6 +429,7 @@ func awaitEmpty(t *testing.T, sess *zk.Session, dir string) {
 	}
 }
 
+// Promise: 16
 func TestRefusalIsReportedAndNotRepeated(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -464,6 +480,7 @@ func TestRefusalToDeleteTheNodeIsReported(t *testing.T) {
 	}
 }
 
+// Promise: 16
 func TestNodeWithATTLIsTouchedAndStays(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -485,6 +502,7 @@ func TestNodeWithATTLIsTouchedAndStays(t *testing.T) {
 	}
 }
 
+// Promise: 16
 func TestNodeEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	srv := server(t)

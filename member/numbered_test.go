@@ -25,6 +25,7 @@ func only(t *testing.T, sess *zk.Session, dir string) string {
 	return dir + "/" + children[0]
 }
 
+// Promise: 16
 func TestNumberedNodeKeepsItsName(t *testing.T) {
 	t.Parallel()
 	for _, mode := range numbered {
@@ -68,6 +69,8 @@ func TestNumberedNodeKeepsItsName(t *testing.T) {
 }
 
 // The node that a creation has made whose reply is lost is the Node's: there is never a second one (CURATOR-190).
+//
+// Promise: 16
 func TestNumberedNodeIsFoundAfterALostReply(t *testing.T) {
 	t.Parallel()
 	for _, mode := range numbered {
@@ -116,6 +119,8 @@ func TestNumberedNodeIsFoundAfterALostReply(t *testing.T) {
 }
 
 // A partition may deliver a creation when the client has given it up and has used another name.
+//
+// Promise: 16
 func TestNumberedNodeThatIsCreatedLateIsRemoved(t *testing.T) {
 	t.Parallel()
 	for _, closed := range []bool{false, true} {

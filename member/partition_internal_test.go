@@ -17,6 +17,7 @@ func names(kind string, n int) []string {
 	return list
 }
 
+// Promise: 20
 func TestSharesAreEvenAndComplete(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{0, 1, 2, 3, 7, 10, 32, 99, 100, 101, 305, 1000, 1009, 10000} {
@@ -57,6 +58,7 @@ func moves(items, before, after []string) (moved, least int) {
 	return moved, max(least, (len(after)-len(before))*len(items)/len(after))
 }
 
+// Promise: 20
 func TestFewItemsMoveWhenAMemberComesOrGoes(t *testing.T) {
 	t.Parallel()
 	items, members := names("item", 10000), names("member", 10)
@@ -70,6 +72,7 @@ func TestFewItemsMoveWhenAMemberComesOrGoes(t *testing.T) {
 	}
 }
 
+// Promise: 20
 func TestMembersWithOneIDGetDifferentItems(t *testing.T) {
 	t.Parallel()
 	members := []Member{{ID: "b", Node: "/p/1-b"}, {ID: "a", Node: "/p/2-a"}, {ID: "a", Node: "/p/0-a"}}

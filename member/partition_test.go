@@ -151,6 +151,7 @@ func noneLeft(t *testing.T, srv *zktest.Server, n int) {
 
 var splits = []member.Split{member.Even, member.SetPartitioner}
 
+// Promise: 20
 func TestItemsAreSharedAndPassOnWhenMembersComeAndGo(t *testing.T) {
 	t.Parallel()
 	for _, split := range splits {
@@ -172,6 +173,7 @@ func TestItemsAreSharedAndPassOnWhenMembersComeAndGo(t *testing.T) {
 	}
 }
 
+// Promise: 20
 func TestOnlyMovedItemsStop(t *testing.T) {
 	t.Parallel()
 	srv, b := server(t), newBoard(t)
@@ -194,6 +196,7 @@ func TestOnlyMovedItemsStop(t *testing.T) {
 	}
 }
 
+// Promise: 20
 func TestItemPassesOnOnlyWhenItsFunctionHasReturned(t *testing.T) {
 	t.Parallel()
 	srv, b := server(t), newBoard(t)
@@ -242,6 +245,7 @@ func TestItemPassesOnOnlyWhenItsFunctionHasReturned(t *testing.T) {
 	}
 }
 
+// Promise: 20
 func TestItemsComeBackUnderTheNextSession(t *testing.T) {
 	t.Parallel()
 	for _, split := range splits {
@@ -257,6 +261,7 @@ func TestItemsComeBackUnderTheNextSession(t *testing.T) {
 	}
 }
 
+// Promise: 20
 func TestSetItemsMovesOnlyWhatDiffers(t *testing.T) {
 	t.Parallel()
 	srv, b := server(t), newBoard(t)
@@ -272,6 +277,7 @@ func TestSetItemsMovesOnlyWhatDiffers(t *testing.T) {
 	}
 }
 
+// Promise: 20
 func TestItemThatIsGivenTwiceIsOneItem(t *testing.T) {
 	t.Parallel()
 	srv, b := server(t), newBoard(t)
@@ -285,6 +291,8 @@ func TestItemThatIsGivenTwiceIsOneItem(t *testing.T) {
 }
 
 // kz#392: members whose sets differ, and a lock that another program holds, keep nothing else waiting.
+//
+// Promise: 20
 func TestDifferentSetsAndForeignLocksHinderOnlyTheirItems(t *testing.T) {
 	t.Parallel()
 	srv, b := server(t), newBoard(t)
@@ -311,6 +319,8 @@ func TestDifferentSetsAndForeignLocksHinderOnlyTheirItems(t *testing.T) {
 }
 
 // An item that goes, and is to come back before its function has returned, comes back after that.
+//
+// Promise: 20
 func TestItemThatIsWantedAgainMeanwhileComesBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -355,6 +365,8 @@ func TestItemThatIsWantedAgainMeanwhileComesBack(t *testing.T) {
 }
 
 // Items move also if members or items never settle.
+//
+// Promise: 20
 func TestChangesThatGoOnDelayItemsForAWhileOnly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -390,6 +402,7 @@ func TestChangesThatGoOnDelayItemsForAWhileOnly(t *testing.T) {
 	})
 }
 
+// Promise: 20
 func TestErrorOfTheFunctionEndsRun(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -448,6 +461,7 @@ func TestItemThatIsLostIsNotOwnedWhileItsFunctionGoesOn(t *testing.T) {
 	}
 }
 
+// Promise: 20
 func TestItemWhoseFunctionHasReturnedStays(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -488,6 +502,8 @@ func TestItemWhoseFunctionHasReturnedStays(t *testing.T) {
 }
 
 // Replies and connections are lost while locks are taken; nothing stays behind.
+//
+// Promise: 20
 func TestFaultsWhileItemsAreTaken(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []zktest.Fault{zktest.DropReply, zktest.CutBefore, zktest.CutAfter} {

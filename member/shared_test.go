@@ -15,6 +15,8 @@ import (
 
 // A member leaves and joins again while its first node is being removed. Once Join has returned it is seen without a
 // break.
+//
+// Promise: 16
 func TestMemberThatJoinsAgainDoesNotVanish(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -68,6 +70,8 @@ func TestMemberThatJoinsAgainDoesNotVanish(t *testing.T) {
 
 // After a creation of unknown outcome, a Node that is closed looks for a node that comes late. It leaves that of a Node
 // which the client has begun meanwhile.
+//
+// Promise: 16
 func TestLookForALateNodeLeavesThatOfAMemberThatJoinsAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -111,6 +115,8 @@ func TestLookForALateNodeLeavesThatOfAMemberThatJoinsAgain(t *testing.T) {
 }
 
 // What comes late without another Node is removed.
+//
+// Promise: 16
 func TestNodeThatIsCreatedAfterCloseIsRemoved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -142,6 +148,8 @@ func TestNodeThatIsCreatedAfterCloseIsRemoved(t *testing.T) {
 }
 
 // Two Nodes of one client keep one node. Closing one leaves the node to the other, and the last one removes it.
+//
+// Promise: 16
 func TestNodeThatTwoKeepIsRemovedByTheLast(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []member.NodeMode{member.Ephemeral, member.Persistent} {
@@ -173,6 +181,8 @@ func TestNodeThatTwoKeepIsRemovedByTheLast(t *testing.T) {
 }
 
 // The program closes the Node when the session that has created the node has ended, and there is no other yet.
+//
+// Promise: 16
 func TestPersistentNodeIsRemovedIfItIsClosedBetweenSessions(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []member.NodeMode{member.Persistent, member.PersistentSequential} {
@@ -215,6 +225,7 @@ func betweenSessions(t *testing.T, srv *zktest.Server, client *zk.Client, n *mem
 	return resume
 }
 
+// Promise: 16
 func TestDataOfOthersStaysUnderTheNextSession(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []member.NodeMode{member.Persistent, member.PersistentSequential} {

@@ -40,6 +40,7 @@ func isRemoval(r zktest.Request) bool {
 	return r.Op == zktest.OpMulti && len(r.Parts) > 0 && r.Parts[0].Op == zktest.OpDelete
 }
 
+// Promise: 7
 func TestItemsThatAreAcknowledgedAtTheSameTimeTravelTogether(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
@@ -114,6 +115,8 @@ func TestBatchIsAcknowledgedInFewTransactions(t *testing.T) {
 }
 
 // Whatever happens to a transaction that acknowledges many items, each of them is finished once.
+//
+// Promise: 7
 func TestFaultsOfItemsThatTravelTogetherChangeNothing(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{
@@ -151,6 +154,7 @@ func TestFaultsOfItemsThatTravelTogetherChangeNothing(t *testing.T) {
 	}
 }
 
+// Promise: 7
 func TestItemThatAnotherClientRemovesDoesNotHarmThoseThatTravelWithIt(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
@@ -208,6 +212,8 @@ func TestItemThatAnotherClientRemovesDoesNotHarmThoseThatTravelWithIt(t *testing
 }
 
 // A claim that is gone takes all its items with it, also those whose acknowledgements wait for others'.
+//
+// Promise: 7
 func TestAllWhoWaitAreToldWhenTheClaimIsLost(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
@@ -237,6 +243,7 @@ func TestAllWhoWaitAreToldWhenTheClaimIsLost(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestMarksGoOnIntoTheNextClaim(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{Prefetch: 50, Linger: time.Hour})
@@ -268,6 +275,8 @@ func TestMarksGoOnIntoTheNextClaim(t *testing.T) {
 }
 
 // The claim's node stays while other items of it are open; the item's own tells that it is finished.
+//
+// Promise: 7
 func TestGuardsRefuseOnceTheItemIsFinished(t *testing.T) {
 	finishes := map[string]func(ctx context.Context, item *queue.Item) error{
 		"done": func(ctx context.Context, item *queue.Item) error { return item.Done(ctx) },
@@ -309,6 +318,8 @@ func TestGuardsRefuseOnceTheItemIsFinished(t *testing.T) {
 }
 
 // What is given back at once keeps its node: that only its next consumer's Done tells is what Guards says.
+//
+// Promise: 7
 func TestGuardsOfAnItemThatIsGivenBackAtOnceHoldUntilTheNextConsumerHasFinishedIt(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{}), w.queue(queue.Config{})

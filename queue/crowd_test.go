@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/soak"
+	"github.com/seed-a3166700/turnstile/internal/test/soak"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
@@ -53,6 +53,8 @@ func (c *crowd) away() {
 
 // However many consumers there are, each gets its items as quickly, and for as few requests, as if it were alone, on
 // a network that takes a millisecond each way.
+//
+// Promise: 7
 func TestManyConsumersDoNotStandInEachOthersWay(t *testing.T) {
 	t.Parallel()
 	for _, consumers := range soak.Pick([]int{1, 64}, []int{1, 32, 64, 128, 256}) {
@@ -107,6 +109,8 @@ func (w *world) finishFrom(t *testing.T, delay time.Duration, consumers, each in
 }
 
 // The items that a consumer had when it was lost are divided among the waiting consumers.
+//
+// Promise: 7
 func TestItemsOfALostConsumerAreDividedAmongTheOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const consumers, items = 32, 960
@@ -147,6 +151,8 @@ func (w *world) waiter(t *testing.T, got chan<- *queue.Item) int64 {
 
 // An item that is given back after a consumer that is about to wait has looked for such items, and before it has set
 // its watches, is not left there.
+//
+// Promise: 7
 func TestItemThatIsGivenBackWhileAnotherGoesToWaitIsTaken(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, holder := w.queue(queue.Config{}), w.queue(queue.Config{})
@@ -195,6 +201,8 @@ func TestItemThatIsGivenBackWhileAnotherGoesToWaitIsTaken(t *testing.T) {
 
 // A consumer that another client takes for dead cannot claim any more: the claim would be free for all while the
 // items are delivered.
+//
+// Promise: 7
 func TestClaimOfAConsumerWhoseNodeIsGoneIsRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, q := w.queue(queue.Config{}), w.queue(queue.Config{})
@@ -236,6 +244,8 @@ func TestClaimOfAConsumerWhoseNodeIsGoneIsRefused(t *testing.T) {
 }
 
 // A consumer that comes, and claims, while another learns whose claims are free is not taken for dead.
+//
+// Promise: 7
 func TestConsumerThatComesBetweenTheListsKeepsItsClaim(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, first, second := w.queue(queue.Config{}), w.queue(queue.Config{}), w.queue(queue.Config{})

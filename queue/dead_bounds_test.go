@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/soak"
+	"github.com/seed-a3166700/turnstile/internal/test/soak"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -47,6 +47,7 @@ func consumeNothing(t *testing.T, q *queue.Queue) {
 	}
 }
 
+// Promise: 7
 func TestOldestDeadLettersGoWhenThereAreTooMany(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{MaxDead: 5}.WithSegment(2))
@@ -64,6 +65,7 @@ func TestOldestDeadLettersGoWhenThereAreTooMany(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestDeadLettersOfOthersAreBoundedToo(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		plain := w.queue(queue.Config{})
@@ -83,6 +85,7 @@ func TestDeadLettersOfOthersAreBoundedToo(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestOldDeadLettersGoAlsoWhileTheConsumerWaits(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		// Not longer: while time passes, sessions send pings.
@@ -124,6 +127,8 @@ func TestBothBoundsHold(t *testing.T) {
 }
 
 // However many consumers keep the bound at the same time, they remove only what is too much.
+//
+// Promise: 7
 func TestConsumersThatKeepTheBoundTogetherKeepAsMany(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const n, keep = 400, 50
@@ -151,6 +156,8 @@ func TestConsumersThatKeepTheBoundTogetherKeepAsMany(t *testing.T) {
 }
 
 // One consumer is stopped at each of its steps until another has kept the bound: they remove no more than one would.
+//
+// Promise: 7
 func TestConsumerThatIsStoppedWhileItKeepsTheBoundRemovesNoMore(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		plain := w.queue(queue.Config{})
@@ -194,6 +201,8 @@ func TestConsumerThatIsStoppedWhileItKeepsTheBoundRemovesNoMore(t *testing.T) {
 }
 
 // A letter that another client removes first does not keep a consumer from removing the others.
+//
+// Promise: 7
 func TestLetterThatIsGoneDoesNotStopTheRemovalOfOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		plain := w.queue(queue.Config{})
@@ -222,6 +231,8 @@ func TestLetterThatIsGoneDoesNotStopTheRemovalOfOthers(t *testing.T) {
 }
 
 // A letter stays one when an operator writes to its node, and its age counts from its death.
+//
+// Promise: 7
 func TestDeadLetterThatWasWrittenToIsBoundedToo(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]queue.Config{"number": {MaxDead: 2}, "age": {KeepDead: 20 * time.Minute}} {
@@ -254,6 +265,8 @@ func TestDeadLetterThatWasWrittenToIsBoundedToo(t *testing.T) {
 }
 
 // A delayed node that is no item becomes a dead letter when its time comes, and counts for the bound at once.
+//
+// Promise: 7
 func TestBoundHoldsWhenWhatIsNoItemDies(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{MaxDead: 1})
@@ -273,6 +286,8 @@ func TestBoundHoldsWhenWhatIsNoItemDies(t *testing.T) {
 }
 
 // Letters that become too old one after the other do not wake the consumers for each.
+//
+// Promise: 7
 func TestConsumersLookForOldLettersOnceAMinute(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const keep, n = 5 * time.Minute, 120
@@ -300,6 +315,8 @@ func TestConsumersLookForOldLettersOnceAMinute(t *testing.T) {
 }
 
 // A letter that is requeued while letters are removed is in one place only, or removed.
+//
+// Promise: 7
 func TestRequeueAndRemovalOfADeadLetterExcludeEachOther(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
@@ -335,6 +352,8 @@ func TestRequeueAndRemovalOfADeadLetterExcludeEachOther(t *testing.T) {
 }
 
 // Whatever happens to its requests, the bound holds in the end, and the youngest letters stay.
+//
+// Promise: 7
 func TestFaultsWhileDeadLettersAreRemovedChangeNothing(t *testing.T) {
 	t.Parallel()
 	faults := map[string]zktest.Fault{

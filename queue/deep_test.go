@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/peer"
-	"github.com/seed-a3166700/turnstile/internal/soak"
+	"github.com/seed-a3166700/turnstile/internal/test/peer"
+	"github.com/seed-a3166700/turnstile/internal/test/soak"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/server"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -83,6 +83,8 @@ func (m *mortal) kill() {
 // or reply exceeds a packet a quarter of the usual size.
 //
 // The speed at each depth is in the log.
+//
+// Promise: 7
 func TestDeepQueueSurvivesKills(t *testing.T) {
 	t.Parallel()
 	const batch = 5000

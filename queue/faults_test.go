@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/soak"
+	"github.com/seed-a3166700/turnstile/internal/test/soak"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -18,6 +18,8 @@ import (
 
 // Whichever request of a whole life of a queue gets lost, or its reply, or both: nothing is lost, nothing is
 // delivered twice, nothing is out of order and nothing stays behind.
+//
+// Promise: 7
 func TestConnectionLostAtAnyStepChangesNothing(t *testing.T) {
 	t.Parallel()
 	faults := map[string]zktest.Fault{
@@ -135,6 +137,7 @@ func messages(bodies ...string) []queue.Message {
 	return list
 }
 
+// Promise: 7
 func TestCrashedConsumersItemsComeBackInTheirPlace(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{Linger: time.Hour}), w.queue(queue.Config{})
@@ -170,6 +173,7 @@ func TestCrashedConsumersItemsComeBackInTheirPlace(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestWaitingConsumerHearsOfACrash(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
@@ -194,6 +198,8 @@ func TestWaitingConsumerHearsOfACrash(t *testing.T) {
 
 // A put whose reply is lost together with its session is found by its receipt, also when the item was consumed
 // meanwhile.
+//
+// Promise: 7
 func TestPutIsNotRepeatedWhenItsSessionEnds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
@@ -223,6 +229,7 @@ func TestPutIsNotRepeatedWhenItsSessionEnds(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestRestartOfTheServerLosesNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
@@ -241,6 +248,7 @@ func TestRestartOfTheServerLosesNothing(t *testing.T) {
 	}, zktest.Durable())
 }
 
+// Promise: 7
 func TestFormerOwnerCannotFinishAnItem(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
@@ -291,6 +299,7 @@ func (w *world) readsBehind(fault zktest.Fault, hit func(zktest.Request) bool) {
 	})
 }
 
+// Promise: 7
 func TestOutcomeIsFoundThoughReadsAreBehind(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{"request lost": zktest.Refuse, "reply lost": zktest.DropReply} {
@@ -351,6 +360,8 @@ func below(t *testing.T, sess *zk.Session, top string) []string {
 }
 
 // What was in the queue is lost with its nodes; the queue is not (CURATOR-308).
+//
+// Promise: 7
 func TestProducersAndConsumersGoOnWhenTheQueueIsRemoved(t *testing.T) {
 	t.Parallel()
 	removals := map[string]func(t *testing.T, sess *zk.Session){
@@ -406,6 +417,8 @@ func TestProducersAndConsumersGoOnWhenTheQueueIsRemoved(t *testing.T) {
 
 // The server to which the connection is made anew may lag behind: it does not know the receipt yet that tells what
 // became of the put.
+//
+// Promise: 7
 func TestPutAsksAServerThatLagsOnlyAfterASync(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})

@@ -17,6 +17,8 @@ import (
 
 // An item that this consumer may not read stops it there, with an error that names the item. Items before it are
 // delivered, and those behind it are free for consumers that may read it.
+//
+// Promise: 7
 func TestItemThatMayNotBeReadIsLeftToOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		private, _ := w.login(t)
@@ -91,6 +93,8 @@ func TestClaimThatCanNeitherBeReadNorGivenBackIsTriedAgain(t *testing.T) {
 }
 
 // Items that are too many for an answer that the consumer accepts are read in several.
+//
+// Promise: 7
 func TestConsumerWithSmallFramesReadsFewItemsAtOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer := w.queue(queue.Config{})
@@ -125,6 +129,8 @@ func TestConsumerWithSmallFramesReadsFewItemsAtOnce(t *testing.T) {
 
 // A consumer that finds one of its claims removed by hand gives up the others, too: another consumer gets what it has
 // not finished.
+//
+// Promise: 7
 func TestConsumerWhoseClaimIsRemovedGivesUpTheOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, q, other := w.queue(queue.Config{}), w.queue(queue.Config{}), w.queue(queue.Config{})
@@ -163,6 +169,8 @@ func TestConsumerWhoseClaimIsRemovedGivesUpTheOthers(t *testing.T) {
 }
 
 // Items that the server refuses to take back are given back later, or handed out.
+//
+// Promise: 7
 func TestItemsThatCannotBeGivenBackAreTriedAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, q, other := w.queue(queue.Config{}), w.queue(queue.Config{}), w.queue(queue.Config{})

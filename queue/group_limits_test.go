@@ -15,6 +15,8 @@ import (
 )
 
 // Transactions that begin groups fit into packets, also where a long path makes the nodes of the groups large.
+//
+// Promise: 7
 func TestItemsOfNewGroupsFitIntoPackets(t *testing.T) {
 	const packet = 200_000
 	inWorld(t, func(t *testing.T, w *world) {
@@ -41,6 +43,8 @@ func TestItemsOfNewGroupsFitIntoPackets(t *testing.T) {
 }
 
 // An operator may remove a directory of groups while a client lists what waits in them.
+//
+// Promise: 7
 func TestDirectoryOfGroupsIsRemovedWhileTheyAreListed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})

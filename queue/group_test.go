@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/soak"
+	"github.com/seed-a3166700/turnstile/internal/test/soak"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -89,6 +89,7 @@ func (g *groupTally) check(t *testing.T, groups, n int) {
 	}
 }
 
+// Promise: 7
 func TestItemsOfAGroupComeOneAtATimeAndInOrder(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const groups, n = 5, 20
@@ -148,6 +149,7 @@ func wantNoGroups(t *testing.T, w *world) {
 	}
 }
 
+// Promise: 7
 func TestOneTransactionPutsItemsOfManyGroups(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
@@ -186,6 +188,8 @@ func TestOneTransactionPutsItemsOfManyGroups(t *testing.T) {
 }
 
 // An item that fails keeps the others of its group waiting, whatever comes of it, and dead letters do not.
+//
+// Promise: 7
 func TestGroupWaitsForAnItemThatFails(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{MaxAttempts: 2, Backoff: queue.Backoff{First: time.Minute, Max: time.Minute}})
@@ -248,6 +252,8 @@ func TestGroupWaitsForAnItemThatFails(t *testing.T) {
 
 // Whichever request of a put or of an acknowledgement gets lost, or its reply: nothing is lost, doubled, or out of
 // order.
+//
+// Promise: 7
 func TestFaultsKeepGroupsInOrder(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{
@@ -307,6 +313,8 @@ func TestFaultsKeepGroupsInOrder(t *testing.T) {
 }
 
 // A consumer that dies leaves its item to others, before the rest of its group.
+//
+// Promise: 7
 func TestGroupGoesOnAfterItsConsumerHasDied(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
@@ -330,6 +338,8 @@ func TestGroupGoesOnAfterItsConsumerHasDied(t *testing.T) {
 }
 
 // A put that comes while the last item of its group is finished is not forgotten.
+//
+// Promise: 7
 func TestPutWhileItsGroupEnds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		consumer, producer := w.queue(queue.Config{}), w.queue(queue.Config{})
@@ -368,6 +378,7 @@ func TestPutWhileItsGroupEnds(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestItemsOfGroupsAreListedRemovedAndPurged(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
@@ -432,6 +443,7 @@ func TestItemsOfGroupsAreListedRemovedAndPurged(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestItemsThatWaitInGroupsCountForTheBound(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{MaxItems: 3})
@@ -442,6 +454,7 @@ func TestItemsThatWaitInGroupsCountForTheBound(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestGroupsThatMakeNoSenseAreRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
@@ -485,6 +498,7 @@ func groupList(t *testing.T, sess *zk.Session) string {
 	return dir
 }
 
+// Promise: 7
 func TestPutOnceInAGroup(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
@@ -555,6 +569,8 @@ func TestGoroutinesPutIntoOneGroup(t *testing.T) {
 }
 
 // A client that may not create a group's list is told, and does not try again and again.
+//
+// Promise: 7
 func TestGroupThatMayNotBeMadeIsRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
@@ -580,6 +596,8 @@ func TestGroupThatMayNotBeMadeIsRefused(t *testing.T) {
 }
 
 // However many groups there are, putting and counting take a few round trips, and a put that is bounded few requests.
+//
+// Promise: 7
 func TestManyGroupsAreLookedAtTogether(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const n = 100
@@ -673,6 +691,7 @@ func TestGroupsThatChangeWhileMoreArePut(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestItemThatHasWaitedInItsGroupKeepsItsTime(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
@@ -689,6 +708,8 @@ func TestItemThatHasWaitedInItsGroupKeepsItsTime(t *testing.T) {
 }
 
 // The next item is removed, or all that wait are, when the transaction that makes it ready is on its way.
+//
+// Promise: 7
 func TestNextItemOfAGroupIsRemovedWhileItBecomesReady(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
@@ -739,6 +760,8 @@ func TestNextItemOfAGroupIsRemovedWhileItBecomesReady(t *testing.T) {
 }
 
 // Two producers, or one and a requeue, are the first of a group at the same time: the later one's item waits.
+//
+// Promise: 7
 func TestTwoPutsThatMakeTheSameGroup(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{}), w.queue(queue.Config{})

@@ -76,6 +76,8 @@ func TestDoneGoesOnWhenItsCallerLeaves(t *testing.T) {
 }
 
 // Hooks are called for what was done, also if the caller has left before.
+//
+// Promise: 7
 func TestHooksAreToldWhatIsDoneAfterItsCallerHasLeft(t *testing.T) {
 	t.Parallel()
 	for name, finish := range map[string]func(ctx context.Context, q *queue.Queue, item *queue.Item) error{
@@ -120,6 +122,8 @@ func TestHooksAreToldWhatIsDoneAfterItsCallerHasLeft(t *testing.T) {
 }
 
 // A consumer that leaves, or whose queue is closed, while its node is on its way to the server leaves none there.
+//
+// Promise: 7
 func TestConsumerThatLeavesAtOnceLeavesNoNode(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(t *testing.T, q *queue.Queue, cancel func()){
@@ -257,6 +261,8 @@ func TestNodeOfAConsumerThatIsMadeTooLateIsRemoved(t *testing.T) {
 }
 
 // A queue that is closed just when its consumer is about to claim ahead does not go on trying.
+//
+// Promise: 7
 func TestCloseEndsAConsumerThatIsAboutToClaimAhead(t *testing.T) {
 	t.Parallel()
 	for n := range 40 {
@@ -294,6 +300,8 @@ func (w *world) atMulti(nth int, fault func(zktest.Request) zktest.Fault) {
 }
 
 // What a purge has claimed it removes, also if its caller leaves meanwhile, whichever of its requests that is in.
+//
+// Promise: 7
 func TestPurgeKeepsNothingWhenItsCallerLeaves(t *testing.T) {
 	t.Parallel()
 	for nth := 1; nth <= 6; nth++ {

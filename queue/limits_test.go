@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/soak"
+	"github.com/seed-a3166700/turnstile/internal/test/soak"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/server"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -38,6 +38,8 @@ func TestItemThatIsTooLargeIsRefusedWithTheLimit(t *testing.T) {
 }
 
 // No request and no reply of a queue with small and large items, in every state, exceeds a packet.
+//
+// Promise: 7
 func TestLargeItemsGoThroughEveryState(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{MaxAttempts: 2, Backoff: queue.Backoff{First: time.Second, Max: time.Second}})
@@ -259,6 +261,7 @@ func TestForeignNodesAmongDelayedItemsAreInNobodysWay(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestWhatIsNoItemGoesToTheDeadLetters(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
@@ -279,6 +282,7 @@ func TestWhatIsNoItemGoesToTheDeadLetters(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestWhatIsNoItemAmongDelayedOnesGoesToTheDeadLetters(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var died []string

@@ -16,6 +16,8 @@ const line0 = root + "/ready/p1000"
 
 // An empty open segment at the cursor, with others behind it, would keep all consumers waiting: puts go to the last
 // one.
+//
+// Promise: 7
 func TestSegmentThatIsMadeLateIsNeverMadeUnderTheCursor(t *testing.T) {
 	t.Parallel()
 	for _, byHand := range []bool{false, true} {
@@ -89,6 +91,7 @@ func TestSegmentThatIsMadeLateIsNeverMadeUnderTheCursor(t *testing.T) {
 	}
 }
 
+// Promise: 7
 func TestPutMendsALineOfWhichSomebodyHasRemovedANode(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"bell", "s0000000001"} {
@@ -116,6 +119,8 @@ func TestPutMendsALineOfWhichSomebodyHasRemovedANode(t *testing.T) {
 }
 
 // The first puts after a removal come at the same time, and each tries to mend.
+//
+// Promise: 7
 func TestPutsThatMendALineAtTheSameTimeMakeOneSegment(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		sess := w.Session(t, time.Minute)

@@ -26,6 +26,8 @@ func putOnce(t *testing.T, q *queue.Queue, key string) (id string, added bool) {
 }
 
 // A put that has nothing to put needs no room.
+//
+// Promise: 7
 func TestKeyThatIsInIsFoundInAFullQueue(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		id, _ := putOnce(t, w.queue(queue.Config{}), "k")
@@ -44,6 +46,8 @@ func TestKeyThatIsInIsFoundInAFullQueue(t *testing.T) {
 }
 
 // A caller that waits for room with a key gets the item's id when another client has put it meanwhile.
+//
+// Promise: 7
 func TestKeyThatComesInWhileItsPutWaitsForRoomEndsTheWait(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
@@ -68,6 +72,8 @@ func TestKeyThatComesInWhileItsPutWaitsForRoomEndsTheWait(t *testing.T) {
 }
 
 // A key that has had its time does not keep a full queue from saying so.
+//
+// Promise: 7
 func TestKeyThatIsForgottenNeedsRoom(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		putOnce(t, w.queue(queue.Config{KeepKeys: time.Minute}), "k")
@@ -91,6 +97,7 @@ func partOf(key string, n int) []string {
 	return keys
 }
 
+// Promise: 7
 func TestKeyCountsForAsLongAsItsProducerSays(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		long, short := queue.Config{KeepKeys: 24 * time.Hour}, queue.Config{KeepKeys: time.Hour}
@@ -114,6 +121,8 @@ func TestKeyCountsForAsLongAsItsProducerSays(t *testing.T) {
 }
 
 // A key that says nothing of how long it counts is from before keys did.
+//
+// Promise: 7
 func TestKeyWithoutATimeCountsForAsLongAsTheAskersOwn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		id, _ := putOnce(t, w.queue(queue.Config{}), "k")
@@ -134,6 +143,8 @@ func TestKeyWithoutATimeCountsForAsLongAsTheAskersOwn(t *testing.T) {
 
 // A sweeper that is slow does not remove a key that was put anew since it has looked, whether another has swept the
 // old one or not.
+//
+// Promise: 7
 func TestSlowSweepLeavesAKeyThatWasPutAnew(t *testing.T) {
 	t.Parallel()
 	for name, swept := range map[string]bool{"in place": false, "swept before": true} {
@@ -184,6 +195,8 @@ func (w *world) children(path string) []string {
 }
 
 // A program that closes its queue right after its only call sweeps all the same.
+//
+// Promise: 7
 func TestCloseWaitsForSweepsUnderWay(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const n = 20
@@ -220,6 +233,8 @@ func TestCloseWaitsForSweepsUnderWay(t *testing.T) {
 }
 
 // A sweep that gets no answer does not keep Close for longer than it says, and is no error.
+//
+// Promise: 7
 func TestCloseDoesNotWaitLongForASweep(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
@@ -283,6 +298,8 @@ func TestKeyThatHasHadItsTimeIsPutAnewOnce(t *testing.T) {
 }
 
 // An item that was removed does not block its key.
+//
+// Promise: 7
 func TestKeyOfARemovedItemIsForgotten(t *testing.T) {
 	t.Parallel()
 	message := func(m queue.Message) queue.Message {

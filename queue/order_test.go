@@ -12,6 +12,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
+// Promise: 7
 func TestItemsComeInTheOrderOfTheirArrival(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
@@ -31,6 +32,7 @@ func TestItemsComeInTheOrderOfTheirArrival(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestUrgentItemsComeFirst(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
@@ -55,6 +57,8 @@ func TestUrgentItemsComeFirst(t *testing.T) {
 }
 
 // A new ready list that has more than is claimed at once is finished before claimed items that are less urgent.
+//
+// Promise: 7
 func TestAllOfANewMoreUrgentLineComesFirst(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{Prefetch: 8}), w.queue(queue.Config{})
@@ -87,6 +91,8 @@ func hold(t *testing.T, q *queue.Queue, n int) {
 
 // Whichever of the requests is lost with which a consumer looks for what comes before the items that it holds: it
 // looks again.
+//
+// Promise: 7
 func TestLostRequestDoesNotMakeAConsumerForgetWhatComesFirst(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]func(t *testing.T, q, other *queue.Queue) string{
@@ -125,6 +131,8 @@ func TestLostRequestDoesNotMakeAConsumerForgetWhatComesFirst(t *testing.T) {
 }
 
 // Of several items that are given back each comes before the claimed items behind it.
+//
+// Promise: 7
 func TestSeveralItemsThatAreGivenBackKeepTheirPlaces(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{Linger: time.Hour})
@@ -148,6 +156,8 @@ func TestSeveralItemsThatAreGivenBackKeepTheirPlaces(t *testing.T) {
 }
 
 // While a consumer looks for what comes before the items that it holds, none of these is handed out.
+//
+// Promise: 7
 func TestNothingIsHandedOutWhileAConsumerLooksForWhatComesFirst(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{Linger: time.Hour})
@@ -166,6 +176,7 @@ func TestNothingIsHandedOutWhileAConsumerLooksForWhatComesFirst(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestDelayedItemsComeWhenTheyAreDue(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
@@ -192,6 +203,8 @@ func TestDelayedItemsComeWhenTheyAreDue(t *testing.T) {
 }
 
 // What lingers is given back just as its consumer comes again: it still gets all in order.
+//
+// Promise: 7
 func TestOneConsumerIsServedInOrderWhileItGivesBack(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, consumer := w.queue(queue.Config{}), w.queue(queue.Config{Linger: time.Second})
@@ -226,6 +239,8 @@ func TestOneConsumerIsServedInOrderWhileItGivesBack(t *testing.T) {
 }
 
 // The same, when the claims' nodes are being written, so that nothing can be given back yet.
+//
+// Promise: 7
 func TestConsumerThatReturnsAsItsItemsAreGivenBackKeepsItsOrder(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, q := w.queue(queue.Config{}), w.queue(queue.Config{Linger: time.Second})

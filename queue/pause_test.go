@@ -30,6 +30,7 @@ func resume(t *testing.T, q *queue.Queue) {
 	}
 }
 
+// Promise: 7
 func TestPausedQueueDeliversNothingAndItemsInHandFinish(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		operator := w.queue(queue.Config{})
@@ -102,6 +103,8 @@ func TestPauseTellsWhoAndWhyAndStays(t *testing.T) {
 }
 
 // A claim that is under way when the queue is paused is refused, even if its consumer has not heard of the pause.
+//
+// Promise: 7
 func TestNothingIsClaimedAfterAPause(t *testing.T) {
 	t.Parallel()
 	for name, free := range map[string]bool{"behind the cursor": false, "given back": true} {
@@ -154,6 +157,7 @@ func TestNothingIsClaimedAfterAPause(t *testing.T) {
 	}
 }
 
+// Promise: 7
 func TestPauseOutlivesOutagesOfItsConsumers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		operator, worker := w.queue(queue.Config{}), w.queue(queue.Config{})
@@ -190,6 +194,8 @@ func TestPauseOutlivesOutagesOfItsConsumers(t *testing.T) {
 }
 
 // Many consumers wait while the queue is paused, and a resume does not wake them all.
+//
+// Promise: 7
 func TestResumeWakesFewOfThoseWhoWait(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const n = 20
@@ -216,6 +222,7 @@ func TestResumeWakesFewOfThoseWhoWait(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestConsumersGoOnAfterAPause(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const n = 200
@@ -254,6 +261,7 @@ func TestPausedQueueIsPurged(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestPauseNodeThatIsRemovedComesBack(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, sess := w.queue(queue.Config{}), w.Session(t, time.Hour)
@@ -273,6 +281,8 @@ func TestPauseNodeThatIsRemovedComesBack(t *testing.T) {
 }
 
 // Whichever request of a pause or a resume gets lost, or its reply, it is done once, and undoes nothing.
+//
+// Promise: 7
 func TestConnectionLostAtAnyStepOfAPauseChangesNothing(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{
@@ -313,6 +323,8 @@ func TestConnectionLostAtAnyStepOfAPauseChangesNothing(t *testing.T) {
 }
 
 // A pause whose reply is lost, and that another client ends meanwhile, does not come back.
+//
+// Promise: 7
 func TestPauseWhoseReplyIsLateDoesNotUndoAResume(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
@@ -388,6 +400,8 @@ func TestTryTakeOfAnEmptyQueueTellsThatItIsPausedNow(t *testing.T) {
 }
 
 // A taker that does not want to wait learns of a resume that its server has not heard of yet.
+//
+// Promise: 7
 func TestTryTakeAfterAResumeGetsAnItemThoughItsServerLags(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		operator, worker := w.queue(queue.Config{}), w.queue(queue.Config{})
@@ -450,6 +464,8 @@ func freeClaims(t *testing.T, w *world) []string {
 
 // A pause keeps its time when the rate, which stands in the same node, is set. What a person has written there pauses
 // the queue.
+//
+// Promise: 7
 func TestPauseStaysWhatItIsBesideARate(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})

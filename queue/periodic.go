@@ -229,7 +229,7 @@ func encodeTime(ms int64) []byte { return strconv.AppendInt(nil, ms, 10) }
 
 // rest waits for d.
 func rest(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(max(d, time.Nanosecond)) // never zero: see golang/go#78156 in docs/bugs.md
+	timer := time.NewTimer(max(d, time.Nanosecond)) // never zero: golang/go#78156
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -81,6 +81,7 @@ func isPeriodicPut(r zktest.Request) bool {
 	return len(r.Parts) > 2 && strings.HasPrefix(r.Parts[1].Path, root+"/periodic/")
 }
 
+// Promise: 7
 func TestEachTimeOfAScheduleIsPutOnceByManyProcesses(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var all puts
@@ -121,6 +122,7 @@ func TestEachTimeOfAScheduleIsPutOnceByManyProcesses(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestMissedTimesArePutAsOneItem(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var all puts
@@ -143,6 +145,8 @@ func TestMissedTimesArePutAsOneItem(t *testing.T) {
 
 // Whichever request gets lost, or its reply, and whichever process is cut off or loses its session: each time is put
 // once.
+//
+// Promise: 7
 func TestFaultsMakeNoPeriodicItemTwice(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{
@@ -178,6 +182,8 @@ func TestFaultsMakeNoPeriodicItemTwice(t *testing.T) {
 }
 
 // A leader that is cut off puts nothing that its successor puts, too, however late its request arrives.
+//
+// Promise: 7
 func TestLeaderThatWasCutOffPutsNothingTwice(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var all puts
@@ -201,6 +207,8 @@ func TestLeaderThatWasCutOffPutsNothingTwice(t *testing.T) {
 }
 
 // A leader whose place in line was removed does not put what its successor has put, while it still believes to lead.
+//
+// Promise: 7
 func TestTwoLeadersPutATimeOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var all puts
@@ -237,6 +245,7 @@ func TestTwoLeadersPutATimeOnce(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestPeriodicItemsWaitForRoomInAFullQueue(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var all puts
@@ -253,6 +262,7 @@ func TestPeriodicItemsWaitForRoomInAFullQueue(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestPeriodicItemsThatMakeNoSenseAreRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
@@ -385,6 +395,8 @@ func TestScheduleIsAskedInUTC(t *testing.T) {
 }
 
 // Whichever process's queue is closed, the leader's or that of one that waits: Repeat returns, and the others go on.
+//
+// Promise: 7
 func TestRepeatEndsWhenItsQueueIsClosed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var all puts
@@ -426,6 +438,8 @@ func TestRepeatEndsWhenItsQueueIsClosed(t *testing.T) {
 
 // The receipt that would tell what became of a put is gone, as after an outage of more than an hour. The periodic
 // item's node tells, too.
+//
+// Promise: 7
 func TestRepeatGoesOnWhenItCannotLearnWhatBecameOfAPut(t *testing.T) {
 	t.Parallel()
 	type fate struct {

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/soak"
+	"github.com/seed-a3166700/turnstile/internal/test/soak"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -58,6 +58,8 @@ func TestDelayedItemsWithLargeHeadersArrive(t *testing.T) {
 
 // Servers may accept less than Config.MaxPacket. What is ready does not wait for what cannot be moved, and the rest
 // goes in smaller transactions.
+//
+// Promise: 7
 func TestMovesThatBreakTheConnectionHoldNothingUp(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, consumer := w.queue(queue.Config{}), w.queue(queue.Config{})
@@ -89,6 +91,8 @@ func TestMovesThatBreakTheConnectionHoldNothingUp(t *testing.T) {
 
 // No consumer was there for hours: items come in the order of their times, whichever buckets they are in, and however
 // many they are.
+//
+// Promise: 7
 func TestDelayedItemsArriveInTheOrderOfTheirTimes(t *testing.T) {
 	t.Parallel()
 	for name, n := range map[string]int{"few": 300, "many": soak.Pick(2000, 5000)} {
@@ -137,6 +141,8 @@ func TestDelayedItemsArriveInTheOrderOfTheirTimes(t *testing.T) {
 }
 
 // Of many consumers one moves what is due; the others do not all read the same.
+//
+// Promise: 7
 func TestOneConsumerMovesWhatIsDue(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer := w.queue(queue.Config{})
@@ -192,6 +198,8 @@ func TestOneConsumerMovesWhatIsDue(t *testing.T) {
 }
 
 // A consumer that is lost while it moves items holds the others up for two seconds.
+//
+// Promise: 7
 func TestOthersGoOnWhenTheConsumerThatMovesItemsIsLost(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, other := w.queue(queue.Config{}), w.queue(queue.Config{})
@@ -280,6 +288,8 @@ func TestDelayedItemArrivesAlsoIfTheReplyToTheConsumersFirstWriteIsLost(t *testi
 }
 
 // What a consumer believes of the servers' time is as old as the reply was slow. It does not believe so for ever.
+//
+// Promise: 7
 func TestConsumerLearnsTheServersTimeAnew(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer, consumer := w.queue(queue.Config{}), w.queue(queue.Config{})
@@ -303,6 +313,8 @@ func TestConsumerLearnsTheServersTimeAnew(t *testing.T) {
 }
 
 // An item that a consumer may not read, and what is too large to be moved, stay; the others arrive.
+//
+// Promise: 7
 func TestDelayedNodesThatCannotBeMovedAreInNobodysWay(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		private, sess := w.login(t)

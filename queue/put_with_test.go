@@ -34,6 +34,7 @@ func wantOrders(t *testing.T, sess *zk.Session, want int) {
 	}
 }
 
+// Promise: 7
 func TestPutWithWritesIsAllOrNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, sess := w.queue(queue.Config{}.WithSegment(2)), makeOrders(t, w)
@@ -92,6 +93,7 @@ func TestDoneTellsWhichOfTheWritesIsRefused(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestPutWithWritesThatNeedsTwoTransactionsIsRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, sess := w.queue(queue.Config{MaxPacket: 64 << 10}), makeOrders(t, w)
@@ -124,6 +126,8 @@ func TestPutWithWritesThatNeedsTwoTransactionsIsRefused(t *testing.T) {
 }
 
 // Whatever request of a put with writes gets lost, or its reply: the item and the writes are in, once.
+//
+// Promise: 7
 func TestConnectionLostAtAnyStepOfAPutWithWritesChangesNothing(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{
@@ -181,6 +185,7 @@ func TestConnectionLostAtAnyStepOfAPutWithWritesChangesNothing(t *testing.T) {
 	}
 }
 
+// Promise: 7
 func TestPutWithWritesIsNotRepeatedWhenItsSessionEnds(t *testing.T) {
 	t.Parallel()
 	for name, applied := range map[string]bool{"done": true, "not done": false} {
@@ -220,6 +225,8 @@ func TestPutWithWritesIsNotRepeatedWhenItsSessionEnds(t *testing.T) {
 }
 
 // A caller that leaves does not know whether the item is in; but the item and the writes go together.
+//
+// Promise: 7
 func TestCallerOfAPutWithWritesThatLeavesLeavesAllOrNothing(t *testing.T) {
 	t.Parallel()
 	for name, late := range map[string]zktest.Fault{

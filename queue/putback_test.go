@@ -11,6 +11,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
+// Promise: 7
 func TestItemsThatAreGivenBackKeepTheirPlaces(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
@@ -40,6 +41,8 @@ func TestItemsThatAreGivenBackKeepTheirPlaces(t *testing.T) {
 }
 
 // The next consumer has an item before the answer to the one that gave it back has arrived.
+//
+// Promise: 7
 func TestContextEndsBeforeAnItemIsGivenToOthers(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(context.Context, *queue.Item) error{
@@ -77,6 +80,8 @@ func TestContextEndsBeforeAnItemIsGivenToOthers(t *testing.T) {
 }
 
 // What was given back out of the middle of a part comes in its place, also if the consumer that has the rest is gone.
+//
+// Promise: 7
 func TestItemsThatAreLeftBehindKeepTheirPlacesBesideThoseThatWereGivenBack(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
@@ -132,6 +137,8 @@ func TestItemThatWasGivenBackComesBeforeWhatIsLeftBehindItsPlace(t *testing.T) {
 }
 
 // However many items are given back one by one, the list of claims stays small; none is lost.
+//
+// Promise: 7
 func TestListOfClaimsStaysSmall(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
@@ -167,6 +174,7 @@ func TestListOfClaimsStaysSmall(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestReturnedItemHasNotBeenTried(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{MaxAttempts: 2})

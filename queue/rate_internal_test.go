@@ -7,6 +7,8 @@ import (
 )
 
 // However little the time of one item is, no more are delivered than the rate allows.
+//
+// Promise: 7
 func TestRateThatDoesNotDivideItsTimeIsKept(t *testing.T) {
 	t.Parallel()
 	for _, r := range []Rate{

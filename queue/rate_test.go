@@ -58,6 +58,7 @@ func (d *deliveries) check(t *testing.T, r queue.Rate) {
 	}
 }
 
+// Promise: 7
 func TestQueueKeepsItsRateWithManyConsumers(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]queue.Rate{
@@ -102,6 +103,7 @@ func TestQueueKeepsItsRateWithManyConsumers(t *testing.T) {
 	}
 }
 
+// Promise: 7
 func TestTryTakeTellsThatTheRateIsUsedUp(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
@@ -125,6 +127,8 @@ func TestTryTakeTellsThatTheRateIsUsedUp(t *testing.T) {
 }
 
 // A new rate counts from its beginning, and reaches consumers that wait under the old one.
+//
+// Promise: 7
 func TestNewRateReachesThoseWhoWait(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, operator := w.queue(queue.Config{}), w.queue(queue.Config{})
@@ -165,6 +169,8 @@ func TestNewRateReachesThoseWhoWait(t *testing.T) {
 }
 
 // An item that comes again counts again, and one that was put off does not stand in the way of others.
+//
+// Promise: 7
 func TestEveryAttemptCounts(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		r := queue.Rate{Items: 1, Per: time.Second, Burst: 1}
@@ -196,6 +202,8 @@ func TestEveryAttemptCounts(t *testing.T) {
 }
 
 // Sessions that end, and connections that break in the middle of a claim, let no more through.
+//
+// Promise: 7
 func TestRateHoldsUnderFaults(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const n = 60
@@ -253,6 +261,8 @@ func TestRateHoldsUnderFaults(t *testing.T) {
 }
 
 // Consumers that wait for the rate do not all ask for each item.
+//
+// Promise: 7
 func TestConsumersThatWaitForTheRateAreFewWhoAsk(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const n = 20
@@ -297,6 +307,7 @@ func TestConsumersThatWaitForTheRateAreFewWhoAsk(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestRatesThatMakeNoSenseAreRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
@@ -331,6 +342,7 @@ func TestRatesThatMakeNoSenseAreRefused(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestNewRateForgetsWhatWasUsedOfTheFormer(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
@@ -346,6 +358,7 @@ func TestNewRateForgetsWhatWasUsedOfTheFormer(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestNothingIsClaimedAheadWhileThereIsARate(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
@@ -358,6 +371,8 @@ func TestNothingIsClaimedAheadWhileThereIsARate(t *testing.T) {
 }
 
 // What a consumer has claimed ahead before there was a rate it hands out, but it does not claim more of it unpaid.
+//
+// Promise: 7
 func TestConsumerThatWasFastKeepsANewRate(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
@@ -385,6 +400,8 @@ func TestConsumerThatWasFastKeepsANewRate(t *testing.T) {
 }
 
 // The servers' clock has gone back by a day since the last claim.
+//
+// Promise: 7
 func TestRateGoesOnWhenTheClockHasGoneBack(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})

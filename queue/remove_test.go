@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/soak"
+	"github.com/seed-a3166700/turnstile/internal/test/soak"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -43,6 +43,7 @@ func bodies(items []queue.Peeked) []string {
 	return list
 }
 
+// Promise: 7
 func TestItemsAreListedByTheirState(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, worker := w.queue(queue.Config{}.WithSegment(2)), w.queue(queue.Config{Prefetch: -1})
@@ -119,6 +120,8 @@ func TestItemsThatAConsumerHasClaimedAheadAreNotDelivered(t *testing.T) {
 }
 
 // The whole queue is never in memory, nor in one reply.
+//
+// Promise: 7
 func TestListingReadsAPartAtATime(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
@@ -152,6 +155,7 @@ func TestListingReadsAPartAtATime(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestItemIsRemovedInEveryStateInWhichItIsNobodys(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{}.WithSegment(2))
@@ -195,6 +199,7 @@ func TestItemIsRemovedInEveryStateInWhichItIsNobodys(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestItemThatAConsumerHasIsNotRemoved(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, worker := w.queue(queue.Config{}), w.queue(queue.Config{Linger: time.Hour})
@@ -220,6 +225,8 @@ func TestItemThatAConsumerHasIsNotRemoved(t *testing.T) {
 }
 
 // Whichever comes first, the claim of an item or its removal, decides, and the other sees it.
+//
+// Promise: 7
 func TestRemovalAndClaimOfAnItemAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	removes := func(r zktest.Request) bool {
@@ -297,6 +304,8 @@ func TestRemovalAndClaimOfAnItemAtTheSameTime(t *testing.T) {
 }
 
 // A delayed item that becomes ready while it is being removed is removed where it has gone.
+//
+// Promise: 7
 func TestItemThatBecomesReadyWhileItIsRemovedIsRemoved(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, worker := w.queue(queue.Config{}), w.queue(queue.Config{})
@@ -324,6 +333,8 @@ func TestItemThatBecomesReadyWhileItIsRemovedIsRemoved(t *testing.T) {
 }
 
 // Whichever request of a removal gets lost, or its reply: it removes the item, and says so.
+//
+// Promise: 7
 func TestConnectionLostAtAnyStepOfARemovalChangesNothing(t *testing.T) {
 	t.Parallel()
 	faults := map[string]zktest.Fault{
@@ -402,6 +413,8 @@ func TestCallerOfARemovalThatLeavesDoesNotKnow(t *testing.T) {
 }
 
 // Many consumers claim while many items are removed: each item is either delivered or removed.
+//
+// Promise: 7
 func TestEachItemIsEitherDeliveredOrRemoved(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const n = 150
@@ -438,6 +451,8 @@ func TestEachItemIsEitherDeliveredOrRemoved(t *testing.T) {
 }
 
 // An item that was given back is removed, also while its former consumer has others of the same claim.
+//
+// Promise: 7
 func TestItemThatWasGivenBackIsRemoved(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})

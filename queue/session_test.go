@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/soak"
+	"github.com/seed-a3166700/turnstile/internal/test/soak"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -15,6 +15,8 @@ import (
 
 // Whenever the session of a producer and consumer ends, and whether or not what it asked last was done: what was put
 // is delivered, once under its id, and what was done is not delivered again.
+//
+// Promise: 7
 func TestSessionEndedAtAnyStepLosesNothing(t *testing.T) {
 	t.Parallel()
 	faults := map[string]zktest.Fault{"before": zktest.Refuse, "after": zktest.DropReply}

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
+// Promise: 7
 func TestContextEndsWithTheTimeLimitAndTheItemStaysItsOwners(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{Timeout: time.Hour}), w.queue(queue.Config{})
@@ -60,6 +61,7 @@ func TestContextOfALimitedItemSaysThatItIsFinished(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestHandlerHasTheValuesOfItsCaller(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		type key struct{}
@@ -78,6 +80,7 @@ func TestHandlerHasTheValuesOfItsCaller(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestTimeLimitGoesWithTheItem(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{MaxAttempts: 2})
@@ -110,6 +113,7 @@ func TestTimeLimitsThatMakeNoSenseAreRefused(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestAttemptsOfAHandlerThatIsTooSlowFail(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{Timeout: 5 * time.Second, MaxAttempts: 2})
@@ -148,6 +152,7 @@ func TestAttemptsOfAHandlerThatIsTooSlowFail(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestHandlerMayFinishAfterTheTimeLimit(t *testing.T) {
 	t.Parallel()
 	for name, handle := range map[string]func(context.Context, *queue.Item) error{
@@ -198,6 +203,8 @@ func TestHandlerMayFinishAfterTheTimeLimit(t *testing.T) {
 
 // A handler that does not look at its context does not keep its item for ever, and the item is not with two at a time
 // as far as their contexts say.
+//
+// Promise: 7
 func TestItemOfAHandlerThatHangsGoesToAnother(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		first := w.queue(queue.Config{Timeout: 5 * time.Second})
@@ -236,6 +243,8 @@ func TestItemOfAHandlerThatHangsGoesToAnother(t *testing.T) {
 
 // Whatever happens to the request that makes an attempt fail when its time is over, the attempt fails once, and the
 // item comes again.
+//
+// Promise: 7
 func TestFaultsWhenTheTimeIsOverChangeNothing(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{
@@ -286,6 +295,7 @@ func TestFaultsWhenTheTimeIsOverChangeNothing(t *testing.T) {
 	}
 }
 
+// Promise: 7
 func TestClaimThatIsLostIsNotATimeout(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{Timeout: time.Hour})
@@ -350,6 +360,8 @@ func TestItemIsFinishedWithItsOwnContext(t *testing.T) {
 
 // A Done with other writes is on its way when the time is over, and the servers refuse it later. The item does not stay
 // with the consumer, whose handler has left: the attempt fails.
+//
+// Promise: 7
 func TestItemWhoseDoneIsRefusedAfterItsHandlerHasLeftComesAgain(t *testing.T) {
 	t.Parallel()
 	for name, finish := range map[string]func(context.Context, *queue.Item, ...zk.Op) error{

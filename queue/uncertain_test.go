@@ -14,6 +14,8 @@ import (
 
 // A consumer whose server answers, but has no quorum, learns it. Another one gets the item when the first has had the
 // margin to stop, and the first gets items again under the same session.
+//
+// Promise: 2
 func TestUncertainConsumerIsToldAndItsItemsAreDelivered(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{}), w.queue(queue.Config{})
@@ -56,6 +58,8 @@ func TestUncertainConsumerIsToldAndItsItemsAreDelivered(t *testing.T) {
 
 // A consumer that is alone gets its items in strict order, also those that it had claimed when its session was
 // uncertain.
+//
+// Promise: 2
 func TestUncertainConsumerKeepsItsOrder(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{Linger: time.Hour})
@@ -78,6 +82,8 @@ func TestUncertainConsumerKeepsItsOrder(t *testing.T) {
 }
 
 // A consumer that is lost while another of its goroutines waits for an item leaves the line of waiting consumers.
+//
+// Promise: 2
 func TestUncertainConsumerLeavesTheLine(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
@@ -108,6 +114,8 @@ func TestUncertainConsumerLeavesTheLine(t *testing.T) {
 }
 
 // A consumer that waits owns nothing, and writes nothing.
+//
+// Promise: 2
 func TestWaitingConsumerProvesNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})

@@ -16,6 +16,8 @@ import (
 )
 
 // Another client deletes the node of a waiting consumer, in line or among the consumers: both go on, and wake.
+//
+// Promise: 7
 func TestConsumersGoOnWaitingWhenSomebodyDeletesANodeOfTheirs(t *testing.T) {
 	t.Parallel()
 	for _, dir := range []string{"waiters", "consumers"} {
@@ -109,6 +111,8 @@ func TestItemsThatAreRefusedToBeGivenBackAreGivenBackLater(t *testing.T) {
 
 // Time may have passed without this process: what it has claimed and not handed out yet is not its own any more at the
 // moment at which its session is not certain, whichever timer runs first.
+//
+// Promise: 7
 func TestNothingIsHandedOutWhenTheSessionIsNotCertain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		for range 10 {
@@ -135,6 +139,8 @@ func TestNothingIsHandedOutWhenTheSessionIsNotCertain(t *testing.T) {
 }
 
 // An item that another client has removed is not given back: there would be a claim on nothing.
+//
+// Promise: 7
 func TestRetryOfARemovedItemSaysThatItIsGone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
+// Promise: 7
 func TestEachItemCostsOneWrite(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{Linger: time.Hour})
@@ -54,6 +55,7 @@ func TestEachItemCostsOneWrite(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestPutWakesFewOfThoseWhoWait(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const n = 20
@@ -76,6 +78,7 @@ func TestPutWakesFewOfThoseWhoWait(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestConsumersShareTheWorkAndEachItemIsDeliveredOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const n, consumers = 3000, 8
@@ -129,6 +132,7 @@ func TestConsumersShareTheWorkAndEachItemIsDeliveredOnce(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestItemsThatNobodyTakesAreGivenBack(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{Linger: 10 * time.Second}), w.queue(queue.Config{})
@@ -153,6 +157,7 @@ func TestItemsThatNobodyTakesAreGivenBack(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestCloseGivesBackWhatWasNotHandedOut(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{Linger: time.Hour}), w.queue(queue.Config{})
@@ -271,6 +276,7 @@ func TestFailuresBackOffAndEndAmongTheDeadLetters(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestItemThatKillsItsConsumersDies(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer := w.queue(queue.Config{})
@@ -309,6 +315,7 @@ func TestConsumeStopsWithoutDroppingItsWork(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestDoneWithWritesIsAllOrNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
@@ -375,6 +382,8 @@ func TestPurgeLeavesWhatIsClaimed(t *testing.T) {
 }
 
 // No consumer has worked on what is purged.
+//
+// Promise: 7
 func TestPurgeTellsNoHook(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var told atomic.Int32
@@ -392,6 +401,7 @@ func TestPurgeTellsNoHook(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestAgeDoesNotCountWhatCameBeforeAnItemWasReady(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
@@ -476,6 +486,7 @@ func TestItemsListsWhatIsReadyInItsOrder(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestTakeLeavesNothingBehindWhenItsCallerLeaves(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})
@@ -494,6 +505,7 @@ func TestTakeLeavesNothingBehindWhenItsCallerLeaves(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestSegmentsGoWhenTheyAreEmpty(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q, other := w.queue(queue.Config{}.WithSegment(10)), w.queue(queue.Config{}.WithSegment(10))
@@ -520,6 +532,7 @@ func TestSegmentsGoWhenTheyAreEmpty(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestHooksTellWhatHappens(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var log []string
@@ -546,6 +559,7 @@ func TestHooksTellWhatHappens(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestKeysAreForgottenInTheirTime(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		cfg := queue.Config{KeepKeys: time.Hour}

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/peer"
-	"github.com/seed-a3166700/turnstile/internal/soak"
+	"github.com/seed-a3166700/turnstile/internal/test/peer"
+	"github.com/seed-a3166700/turnstile/internal/test/soak"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -114,7 +114,7 @@ func TestQueueOnAnEnsembleThatLosesItsLeader(t *testing.T) {
 	consuming.Wait()
 	if err := l.judge(); err != nil {
 		if i, said := cluster.Odd(); i >= 0 {
-			t.Logf("not judged, because ZooKeeper's servers differ (docs/bugs.md): %v\n%s", err, said)
+			t.Logf("not judged, because ZooKeeper's servers differ: %v\n%s", err, said)
 			return
 		}
 		t.Error(err)

@@ -5,8 +5,8 @@ package server
 import (
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/store"
 	"github.com/seed-a3166700/turnstile/internal/wire"
+	"github.com/seed-a3166700/turnstile/server/internal/store"
 )
 
 // batch is what one commit makes durable, with the frames that wait for it: replies to its writes, their events, and

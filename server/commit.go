@@ -6,7 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/seed-a3166700/turnstile/internal/store"
+	"github.com/seed-a3166700/turnstile/server/internal/store"
 )
 
 // maxInFlight is how many batches may be sealed and not durable. While the disk syncs one, the next is already in the

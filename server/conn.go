@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/jute"
-	"github.com/seed-a3166700/turnstile/internal/tree"
 	"github.com/seed-a3166700/turnstile/internal/wire"
+	"github.com/seed-a3166700/turnstile/server/internal/tree"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"github.com/seed-a3166700/turnstile/internal/soak"
+	"github.com/seed-a3166700/turnstile/internal/test/soak"
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
@@ -204,6 +204,7 @@ func (p *crashPoint) check(t *testing.T) {
 	}
 }
 
+// Promise: 10
 func TestCrashAtAnyWriteLosesNothingAcknowledged(t *testing.T) {
 	t.Parallel()
 	limit, rounds := soak.Pick(60, 400), soak.Pick(40, 100)

@@ -67,6 +67,7 @@ func (g *gate) jam(err error) {
 	g.fail = err
 }
 
+// Promise: 10
 func TestNoClientSeesAWriteThatIsNotDurable(t *testing.T) {
 	t.Parallel()
 	g := newGate()
@@ -156,6 +157,7 @@ func TestNoClientSeesAWriteThatIsNotDurable(t *testing.T) {
 	}
 }
 
+// Promise: 10
 func TestSlowDiskDoesNotExpireLiveClients(t *testing.T) {
 	t.Parallel()
 	g := newGate()
@@ -217,6 +219,7 @@ func TestSessionDoesNotExpireWhileItsReaderWaitsForTheDisk(t *testing.T) {
 	}
 }
 
+// Promise: 10
 func TestSessionDoesNotExpireWhileTooManyOfItsRequestsWaitForTheDisk(t *testing.T) {
 	t.Parallel()
 	g := newGate()
@@ -278,6 +281,8 @@ func expired(t *testing.T, s *Server, after time.Duration) (n int) {
 }
 
 // A client whose replies wait for the disk closes its connection. A new one must not have to wait as well.
+//
+// Promise: 10
 func TestClientResumesItsSessionWhileTheDiskIsSlow(t *testing.T) {
 	t.Parallel()
 	for name, requests := range map[string]int32{"a request alone": 1, "several": 2} {
@@ -343,6 +348,8 @@ func hasten(t *testing.T, c *rawClient) {
 }
 
 // A full log is synced before the next one begins, and large writes fill it.
+//
+// Promise: 10
 func TestOnlyWritersWaitForAFullLog(t *testing.T) {
 	t.Parallel()
 	g := newGate()
@@ -389,6 +396,7 @@ func mustPing(t *testing.T, s *Server) func() {
 	return func() { _ = s.do(func(*owner) {}) }
 }
 
+// Promise: 10
 func TestFullDiskStopsAcknowledgingAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	noSpace := errors.New("no space left on device")
@@ -463,6 +471,7 @@ func TestCleanRestartContinuesAtTheNextZxid(t *testing.T) {
 	}
 }
 
+// Promise: 10
 func TestDirectoryInUseIsRefused(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Data: t.TempDir()}

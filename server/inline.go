@@ -3,9 +3,9 @@ package server
 // Requests that their reader serves itself.
 
 import (
-	"github.com/seed-a3166700/turnstile/internal/store"
-	"github.com/seed-a3166700/turnstile/internal/tree"
 	"github.com/seed-a3166700/turnstile/internal/wire"
+	"github.com/seed-a3166700/turnstile/server/internal/store"
+	"github.com/seed-a3166700/turnstile/server/internal/tree"
 )
 
 // maxInline is how many requests a reader may serve inline. A client that waits for each answer sends up to that many

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/store"
-	"github.com/seed-a3166700/turnstile/internal/tree"
 	"github.com/seed-a3166700/turnstile/internal/wire"
+	"github.com/seed-a3166700/turnstile/server/internal/store"
+	"github.com/seed-a3166700/turnstile/server/internal/tree"
 )
 
 // owner is the state that one goroutine at a time owns: the tree, the sessions and the batch being filled. Usually that
@@ -171,7 +171,7 @@ func (o *owner) flush() {
 	o.toFlush = o.toFlush[:0]
 }
 
-// nextDue returns the time until runDue has something to do. It is never zero: see golang/go#78156 in docs/bugs.md.
+// nextDue returns the time until runDue has something to do. It is never zero: golang/go#78156.
 func (o *owner) nextDue() time.Duration {
 	wait := time.Hour
 	if len(o.expiry.buckets) > 0 && o.clock.running() {

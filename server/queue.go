@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/tree"
 	"github.com/seed-a3166700/turnstile/internal/wire"
+	"github.com/seed-a3166700/turnstile/server/internal/tree"
 )
 
 // itemKind is what an item asks the owner to do.

@@ -16,6 +16,7 @@ type rawBody []byte
 func (r rawBody) Append(b []byte) []byte { return append(b, r...) }
 func (rawBody) Decode(*jute.Decoder)     {}
 
+// Promise: 9
 func TestMalformedBodyIsRefusedAndTheConnectionStays(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{}, disk{})
@@ -86,6 +87,7 @@ func TestReconfigIsUnimplementedAndTheConnectionStays(t *testing.T) {
 	}
 }
 
+// Promise: 9
 func TestBadFrameEndsTheConnectionNotTheSession(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{MaxFrame: 2048}, disk{})

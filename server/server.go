@@ -28,8 +28,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/seed-a3166700/turnstile/internal/store"
-	"github.com/seed-a3166700/turnstile/internal/tree"
+	"github.com/seed-a3166700/turnstile/server/internal/store"
+	"github.com/seed-a3166700/turnstile/server/internal/tree"
 )
 
 // Server is a running server. Its methods are safe for concurrent use.

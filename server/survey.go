@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/tree"
+	"github.com/seed-a3166700/turnstile/server/internal/tree"
 )
 
 const (

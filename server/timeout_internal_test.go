@@ -36,6 +36,8 @@ func wantEnd(t *testing.T, s *Server, want time.Duration) {
 var thirtySeconds = Config{TickTime: time.Second, MinSessionTimeout: time.Second, MaxSessionTimeout: 30 * time.Second}
 
 // The client may not have got the reply with the shorter timeout, and may count on the longer one.
+//
+// Promise: 2
 func TestShorterTimeoutCountsOnlyWhenTheClientHasSentSomething(t *testing.T) {
 	t.Parallel()
 	bubble(t, thirtySeconds, func(t *testing.T, s *Server, l *memListener) {
@@ -55,6 +57,8 @@ func TestShorterTimeoutCountsOnlyWhenTheClientHasSentSomething(t *testing.T) {
 }
 
 // A handshake that was held up arrives after a later one that was answered, and its client has long gone.
+//
+// Promise: 2
 func TestLateHandshakeDoesNotShortenATimeout(t *testing.T) {
 	t.Parallel()
 	bubble(t, thirtySeconds, func(t *testing.T, s *Server, l *memListener) {
@@ -86,6 +90,8 @@ func TestTimeoutIsThatOfTheLastHandshakeOfAClientThatIsHeard(t *testing.T) {
 }
 
 // What a server counts with after a crash is at least what its client counts with.
+//
+// Promise: 2
 func TestShorterTimeoutIsStoredOnlyWhenTheClientHasSentSomething(t *testing.T) {
 	t.Parallel()
 	mem := vfs.NewCrashableMem()

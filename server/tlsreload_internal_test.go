@@ -9,6 +9,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
+// Promise: 18
 func TestReloadTLSChangesNewConnectionsAndKeepsOthers(t *testing.T) {
 	t.Parallel()
 	one, two := newAuthority(t), newAuthority(t)

@@ -5,8 +5,8 @@ package server
 import (
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/tree"
 	"github.com/seed-a3166700/turnstile/internal/wire"
+	"github.com/seed-a3166700/turnstile/server/internal/tree"
 )
 
 // One owner serves all clients, so every client waits while it serves another. Two rules keep these waits short.

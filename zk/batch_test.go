@@ -81,6 +81,7 @@ func TestFailedMultiSaysWhichOperationAndWhy(t *testing.T) {
 	})
 }
 
+// Promise: 9
 func TestMultiThatIsAnsweredInPartIsNoSuccess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	zookeeper "github.com/seed-a3166700/turnstile/internal/peer"
+	zookeeper "github.com/seed-a3166700/turnstile/internal/test/peer"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 

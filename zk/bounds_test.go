@@ -48,6 +48,8 @@ func (sc *scale) serve(p *peer) {
 const smallFrame = 64 << 10
 
 // Proofs check a part of what is owned, and all of it in turn.
+//
+// Promise: 2
 func TestProofsAreBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ owners, each, length, limit, minutes int }{
@@ -258,6 +260,8 @@ func TestCredentialThatNoServerAcceptsIsRefused(t *testing.T) {
 }
 
 // A real server, whose limit is a mebibyte, ends no connection.
+//
+// Promise: 2
 func TestSessionThatOwnsAndWatchesMuchKeepsItsConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -40,6 +40,7 @@ func once(op zktest.Op, fault zktest.Fault) func(zktest.Request) zktest.Fault {
 	}
 }
 
+// Promise: 18
 func TestClientCallsUseTheLiveSession(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -83,6 +84,7 @@ func TestClientCallsUseTheLiveSession(t *testing.T) {
 	wantFailure(t, err, zk.ErrClosed, zk.NotSent)
 }
 
+// Promise: 18
 func TestClientCallWaitsForASessionWithinItsContext(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
@@ -101,6 +103,7 @@ func TestClientCallWaitsForASessionWithinItsContext(t *testing.T) {
 	must(t, <-done)
 }
 
+// Promise: 18
 func TestLostReplyOfAWriteIsUnknownAndOfAReadIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -122,6 +125,7 @@ func TestLostReplyOfAWriteIsUnknownAndOfAReadIsAskedForAgain(t *testing.T) {
 	}
 }
 
+// Promise: 18
 func TestReadGoesOnWithTheNextSessionAndAWriteDoesNot(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -159,6 +163,7 @@ func TestReadGoesOnWithTheNextSessionAndAWriteDoesNot(t *testing.T) {
 	}
 }
 
+// Promise: 18
 func TestWriteThatWasNotSentGoesOnWithTheNextSession(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -187,6 +192,7 @@ func TestWriteThatWasNotSentGoesOnWithTheNextSession(t *testing.T) {
 	}
 }
 
+// Promise: 18
 func TestWatchAllYieldsUntilTheWatchIsDone(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -228,6 +234,7 @@ func TestWatchAllYieldsUntilTheWatchIsDone(t *testing.T) {
 	}
 }
 
+// Promise: 18
 func TestWatchAllEndsWithTheErrorOfItsContextOrSession(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
@@ -255,6 +262,7 @@ func TestWatchAllEndsWithTheErrorOfItsContextOrSession(t *testing.T) {
 	ends(t.Context(), zk.ErrExpired)
 }
 
+// Promise: 18
 func TestSessionTellsItsServer(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)

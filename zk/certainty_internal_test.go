@@ -43,6 +43,7 @@ func slowSync(s *script) {
 	s.write(45.2, 45.3)
 }
 
+// Promise: 2
 func TestCertaintyCountsFromWhatTheLeaderKnows(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -94,6 +95,7 @@ func TestCertaintyCountsFromWhatTheLeaderKnows(t *testing.T) {
 	}
 }
 
+// Promise: 2
 func TestCertaintyOfANewConnectionCountsFromItsHandshake(t *testing.T) {
 	t.Parallel()
 	s := &script{start: time.Now()}

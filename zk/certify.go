@@ -68,7 +68,7 @@ func checks(paths []string) []Op {
 
 // sleepIn waits until d has passed or one of the contexts has ended.
 func sleepIn(a, b context.Context, d time.Duration) {
-	timer := time.NewTimer(max(d, time.Nanosecond)) // never zero: see golang/go#78156 in docs/bugs.md
+	timer := time.NewTimer(max(d, time.Nanosecond)) // never zero: golang/go#78156
 	defer timer.Stop()
 	select {
 	case <-timer.C:

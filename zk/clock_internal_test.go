@@ -18,6 +18,7 @@ type asleep struct{ atomic.Int64 }
 
 func (a *asleep) read() time.Duration { return time.Duration(a.Load()) }
 
+// Promise: 2
 func TestClockGoesOnWhileTheMachineIsSuspended(t *testing.T) {
 	t.Parallel()
 	var slept asleep
@@ -59,6 +60,8 @@ func TestSuspendClockCanBeRead(t *testing.T) {
 }
 
 // After a suspension an ownership is lost even if nothing calls its Err.
+//
+// Promise: 2
 func TestSuspendOfTheMachineEndsOwnership(t *testing.T) {
 	t.Parallel()
 	set, err := Config{Servers: "a"}.withDefaults()

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
+// Promise: 9
 func TestBadConfigIsRefusedWithAReason(t *testing.T) {
 	t.Parallel()
 	cases := map[string]zk.Config{
@@ -228,6 +229,7 @@ func TestLoggerIsWarnedOnceThatNoServerCanBeReached(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestHooksTellWhatHappens(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

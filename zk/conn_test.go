@@ -13,6 +13,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
+// Promise: 9
 func TestAnswerOutOfTurnDropsTheConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -37,6 +38,7 @@ func TestAnswerOutOfTurnDropsTheConnection(t *testing.T) {
 	})
 }
 
+// Promise: 9
 func TestMalformedFrameEndsTheConnectionNotTheProcess(t *testing.T) {
 	t.Parallel()
 	frames := map[string][]byte{
@@ -140,6 +142,7 @@ func TestAnswerThatIsTooLargeIsTheErrorOfItsRequestAlone(t *testing.T) {
 	}
 }
 
+// Promise: 9
 func TestAnswerThatDoesNotDecodeFailsWithUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
+// Promise: 18
 func TestCreateAllCreatesTheParentsThatAreMissing(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -46,6 +47,7 @@ func TestCreateAllCreatesTheParentsThatAreMissing(t *testing.T) {
 	wantFailure(t, err, zk.BadArguments, zk.NotSent)
 }
 
+// Promise: 18
 func TestCreateAllNeedsNoRightToParentsThatExist(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -65,6 +67,7 @@ func TestCreateAllNeedsNoRightToParentsThatExist(t *testing.T) {
 	must(t, err)
 }
 
+// Promise: 18
 func TestCreateAllSaysThatTheChrootIsMissing(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
@@ -83,6 +86,8 @@ func TestCreateAllSaysThatTheChrootIsMissing(t *testing.T) {
 }
 
 // Each request in turn meets each fault; the parents may exist, or not.
+//
+// Promise: 18
 func TestCreateAllFindsOutWhatALostReplyHasDone(t *testing.T) {
 	t.Parallel()
 	faults := map[string]zktest.Fault{
@@ -132,6 +137,8 @@ func TestCreateAllFindsOutWhatALostReplyHasDone(t *testing.T) {
 }
 
 // A consumer deletes the node between the creation whose reply is lost and the look for it.
+//
+// Promise: 18
 func TestCreateAllDoesNotCreateTwiceWhatAConsumerHasDeleted(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -178,6 +185,7 @@ func runWithSideDoor(t *testing.T) (*zktest.Server, *zk.Client) {
 	return srv, client
 }
 
+// Promise: 18
 func TestCreateAllTellsAnotherClientsNodeFromItsOwn(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -239,6 +247,7 @@ func TestCreateAllTellsAnotherClientsNodeFromItsOwn(t *testing.T) {
 	}
 }
 
+// Promise: 18
 func TestCreateAllOfASequentialNodeReportsALostReply(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
@@ -248,6 +257,7 @@ func TestCreateAllOfASequentialNodeReportsALostReply(t *testing.T) {
 	wantFailure(t, err, zk.ErrConnectionLost, zk.Unknown)
 }
 
+// Promise: 18
 func TestCreateAllBearsParentsThatAreDeletedMeanwhile(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -295,6 +305,8 @@ func (c *trap) Done() <-chan struct{} {
 }
 
 // The reply to the creation is lost, and the end comes while its repetition waits for a connection.
+//
+// Promise: 18
 func TestCreateAllIsUnknownIfItCannotFindOutWhatALostReplyHasDone(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"context", "session"} {
@@ -337,6 +349,7 @@ func TestCreateAllIsUnknownIfItCannotFindOutWhatALostReplyHasDone(t *testing.T) 
 	}
 }
 
+// Promise: 18
 func TestCreateAllTellsANodeOfTheSameSessionThatWasChangedFromItsOwn(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -365,6 +378,8 @@ func TestCreateAllTellsANodeOfTheSameSessionThatWasChangedFromItsOwn(t *testing.
 }
 
 // The server closes the connection on such a request, however often it comes.
+//
+// Promise: 18
 func TestRequestThatIsTooLargeIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -377,6 +392,8 @@ func TestRequestThatIsTooLargeIsNotRepeated(t *testing.T) {
 }
 
 // Another client creates a parent at the same time, and then deletes all of them.
+//
+// Promise: 18
 func TestCreateAllBearsAParentThatIsCreatedAndDeletedMeanwhile(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
+// Promise: 2
 func TestNoRequestLeavesAfterTheDeadlineEvenIfNoTimerRan(t *testing.T) {
 	t.Parallel() // what a process finds that was stopped for a while: everything as it was, but the time
 	set, err := Config{Servers: "a"}.withDefaults()
@@ -41,6 +42,7 @@ func TestNoRequestLeavesAfterTheDeadlineEvenIfNoTimerRan(t *testing.T) {
 	}
 }
 
+// Promise: 2
 func TestContextOfASessionLooksAtTheClockItself(t *testing.T) {
 	t.Parallel()
 	set, err := Config{Servers: "a"}.withDefaults()
@@ -65,6 +67,8 @@ func TestContextOfASessionLooksAtTheClockItself(t *testing.T) {
 
 // After a pause of the process, replies may be handled before any timer runs. While the session was uncertain another
 // session may have acquired what it owned.
+//
+// Promise: 2
 func TestCertaintyThatRanOutIsNoticedBeforeItIsRenewed(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -127,6 +131,8 @@ func TestCertaintyThatRanOutIsNoticedBeforeItIsRenewed(t *testing.T) {
 }
 
 // The owner learns of the end once, from the session's context.
+//
+// Promise: 2
 func TestOwnerIsNotToldOfUncertaintyByASessionThatIsLost(t *testing.T) {
 	t.Parallel()
 	set, err := Config{Servers: "a"}.withDefaults()
@@ -152,6 +158,7 @@ func TestOwnerIsNotToldOfUncertaintyByASessionThatIsLost(t *testing.T) {
 	}
 }
 
+// Promise: 2
 func TestAnswersMoveTheDeadlineForwardsAloneAndNotAfterIt(t *testing.T) {
 	t.Parallel()
 	set, err := Config{Servers: "a", NoCertificates: true}.withDefaults()

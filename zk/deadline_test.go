@@ -11,6 +11,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
+// Promise: 2
 func TestSilentServerEndsTheSessionAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -40,6 +41,8 @@ func TestSilentServerEndsTheSessionAtItsDeadline(t *testing.T) {
 }
 
 // A server counts from when it received the request, which may be as early as it was sent, not from its reply.
+//
+// Promise: 2
 func TestDeadlineAndCertaintyCountFromTheSendingOfWhatWasAnsweredLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -93,6 +96,7 @@ func TestDeadlineAndCertaintyCountFromTheSendingOfWhatWasAnsweredLate(t *testing
 	})
 }
 
+// Promise: 2
 func TestSessionWithoutAnyServerEndsAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -117,6 +121,7 @@ func TestSessionWithoutAnyServerEndsAtItsDeadline(t *testing.T) {
 	})
 }
 
+// Promise: 2
 func TestServersThatHangUpOnTheHandshakeEndTheSessionInLoss(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // a server that is behind what the client has seen does that
@@ -156,6 +161,7 @@ func TestHandshakesAreBoundedByWhatTheSessionHasLeft(t *testing.T) {
 	})
 }
 
+// Promise: 2
 func TestOneLostPingEndsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -216,6 +222,7 @@ func TestSilentConnectionIsLeftForAnotherServerInTime(t *testing.T) {
 	})
 }
 
+// Promise: 2
 func TestConnectionsThatDoNotLastDoNotEndTheSession(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -243,6 +250,7 @@ func TestConnectionsThatDoNotLastDoNotEndTheSession(t *testing.T) {
 	})
 }
 
+// Promise: 2
 func TestLostSessionThatIsGoneAtTheServerIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

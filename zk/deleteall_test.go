@@ -41,6 +41,7 @@ func wantGone(t *testing.T, c *zk.Client, path string) {
 	}
 }
 
+// Promise: 18
 func TestDeleteAllDeletesATree(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -61,6 +62,7 @@ func TestDeleteAllDeletesATree(t *testing.T) {
 	}
 }
 
+// Promise: 18
 func TestDeleteAllDeletesAVeryWideAndAVeryDeepTree(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -131,6 +133,7 @@ func TestDeleteAllNamesTheListThatIsTooLarge(t *testing.T) {
 	}
 }
 
+// Promise: 18
 func TestDeleteAllRefusesTheRootAndTheServersOwnNodes(t *testing.T) {
 	t.Parallel()
 	c := openClient(t, zktest.Run(t))
@@ -142,6 +145,7 @@ func TestDeleteAllRefusesTheRootAndTheServersOwnNodes(t *testing.T) {
 	must(t, err)
 }
 
+// Promise: 18
 func TestDeleteAllSaysHowFarItCame(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -171,6 +175,8 @@ func TestDeleteAllSaysHowFarItCame(t *testing.T) {
 }
 
 // Each request in turn meets each fault.
+//
+// Promise: 18
 func TestDeleteAllGoesOnAfterEachFault(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{
@@ -201,6 +207,7 @@ func TestDeleteAllGoesOnAfterEachFault(t *testing.T) {
 	}
 }
 
+// Promise: 18
 func TestDeleteAllGoesOnWithTheNextSession(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -225,6 +232,7 @@ func TestDeleteAllGoesOnWithTheNextSession(t *testing.T) {
 	}
 }
 
+// Promise: 18
 func TestDeleteAllBearsConcurrentDeletionsAndCreations(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -261,6 +269,7 @@ func TestDeleteAllBearsConcurrentDeletionsAndCreations(t *testing.T) {
 	}
 }
 
+// Promise: 18
 func TestDeleteAllAsksLittleMoreThanOnceForEachNode(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

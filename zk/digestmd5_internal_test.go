@@ -45,6 +45,7 @@ func TestChallengeWithQuotesAndCommasIsRead(t *testing.T) {
 	}
 }
 
+// Promise: 18
 func TestChallengeThatCannotBeMetIsRefused(t *testing.T) {
 	t.Parallel()
 	for challenge, met := range map[string]bool{
@@ -82,6 +83,7 @@ func TestSecretIsHashedInLatin1IfItFits(t *testing.T) {
 	}
 }
 
+// Promise: 9
 func FuzzChallenge(f *testing.F) {
 	f.Add(`realm="zk-sasl-md5",nonce="abc",charset=utf-8,algorithm=md5-sess`)
 	f.Add(`a="\`)

@@ -135,7 +135,7 @@ func (c *Client) tell(state State) {
 func (s *Session) oversee(n *conn) error {
 	window := s.client.window(n.timeout)
 	interval, silence, tick := min(window/4, maxPingInterval), window*2/3, n.timeout/16
-	timer := time.NewTimer(time.Nanosecond) // never zero: see golang/go#78156 in docs/bugs.md
+	timer := time.NewTimer(time.Nanosecond) // never zero: golang/go#78156
 	defer timer.Stop()
 	for {
 		select {

@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	zookeeper "github.com/seed-a3166700/turnstile/internal/peer"
+	zookeeper "github.com/seed-a3166700/turnstile/internal/test/peer"
 	"github.com/seed-a3166700/turnstile/server"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -50,6 +50,7 @@ func sure(t *testing.T, call func() error) {
 	}
 }
 
+// Promise: 8
 func TestNoEventOf500WatchesIsLostWhileTheConnectionIsCut(t *testing.T) {
 	const watches, rounds = 500, 4
 	onBoth(t, func(t *testing.T, link *zktest.Link) {
@@ -104,6 +105,7 @@ func TestNoEventOf500WatchesIsLostWhileTheConnectionIsCut(t *testing.T) {
 	})
 }
 
+// Promise: 4
 func TestCancelledCallsLeaveNoWatchOnTheServer(t *testing.T) {
 	onBoth(t, func(t *testing.T, link *zktest.Link) {
 		t.Helper()
@@ -239,6 +241,7 @@ func TestConcurrentRequestsGetTheirOwnAnswers(t *testing.T) {
 	})
 }
 
+// Promise: 8
 func TestExpiredSessionIsFollowedByANewOne(t *testing.T) {
 	onBoth(t, func(t *testing.T, link *zktest.Link) {
 		t.Helper()
@@ -266,6 +269,7 @@ func TestExpiredSessionIsFollowedByANewOne(t *testing.T) {
 	})
 }
 
+// Promise: 2
 func TestHolderIsToldBeforeTheServerLetsGo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -292,6 +296,7 @@ func TestHolderIsToldBeforeTheServerLetsGo(t *testing.T) {
 	})
 }
 
+// Promise: 2
 func TestLostSessionIsClosedNoSoonerThanItsMarginIsOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -369,6 +374,7 @@ func TestSASLWorksWithServersAsTheyAre(t *testing.T) {
 	})
 }
 
+// Promise: 8
 func TestCloseReturnsNilOnlyIfTheServerHasSaidThatTheSessionIsClosed(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

@@ -17,6 +17,8 @@ func hosts(names string) []server {
 }
 
 // If the clients were spread evenly before, they are afterwards, whatever has changed.
+//
+// Promise: 18
 func TestChangeOfTheServersKeepsClientsSpreadEvenly(t *testing.T) {
 	t.Parallel()
 	const clients = 10_000
@@ -56,6 +58,7 @@ func TestChangeOfTheServersKeepsClientsSpreadEvenly(t *testing.T) {
 	}
 }
 
+// Promise: 18
 func TestConfigurationIsReadOrIgnored(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -117,6 +120,7 @@ func FuzzConfiguration(f *testing.F) {
 	})
 }
 
+// Promise: 18
 func TestConfigurationThatIsOlderIsIgnored(t *testing.T) {
 	t.Parallel()
 	c, err := Open(t.Context(), Config{Servers: "127.0.0.1:1"})

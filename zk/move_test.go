@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	zookeeper "github.com/seed-a3166700/turnstile/internal/peer"
+	zookeeper "github.com/seed-a3166700/turnstile/internal/test/peer"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
@@ -38,6 +38,7 @@ func awaitServer(t *testing.T, s *zk.Session, want ...string) {
 	}
 }
 
+// Promise: 18
 func TestSetServersMovesTheSessionAndLosesNoRequest(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -78,6 +79,7 @@ func TestSetServersMovesTheSessionAndLosesNoRequest(t *testing.T) {
 	}
 }
 
+// Promise: 18
 func TestSetServersMovesASessionWhoseServerDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -103,6 +105,8 @@ func TestSetServersMovesASessionWhoseServerDoesNotAnswer(t *testing.T) {
 }
 
 // The list changes while connections break and are made again: the session ends up with a server of the last list.
+//
+// Promise: 18
 func TestSetServersMovesASessionThatConnectsAtThatTime(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
@@ -119,6 +123,8 @@ func TestSetServersMovesASessionThatConnectsAtThatTime(t *testing.T) {
 }
 
 // The session connects to a server that is taken out of the list before it has.
+//
+// Promise: 18
 func TestSetServersMovesASessionThatHasJustConnected(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
@@ -146,6 +152,8 @@ func TestSetServersMovesASessionThatHasJustConnected(t *testing.T) {
 }
 
 // A new name for the address that the session is connected to is no reason to move.
+//
+// Promise: 18
 func TestSetServersKnowsTheServerUnderAnotherName(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
@@ -182,6 +190,7 @@ func (h askingHandler) Handle(_ context.Context, r slog.Record) error {
 
 func (h askingHandler) Enabled(context.Context, slog.Level) bool { return true }
 
+// Promise: 18
 func TestLoggerMayAskTheClient(t *testing.T) {
 	t.Parallel()
 	var c atomic.Pointer[zk.Client]
@@ -215,6 +224,7 @@ func TestLoggerMayAskTheClient(t *testing.T) {
 	}
 }
 
+// Promise: 18
 func TestSetServersWithoutAConnection(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
@@ -234,6 +244,7 @@ func TestSetServersWithoutAConnection(t *testing.T) {
 	must(t, c.SetServers("127.0.0.1:1"))
 }
 
+// Promise: 18
 func TestFollowConfigEndsWithItsContextOrClient(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
@@ -291,6 +302,8 @@ func TestFollowConfigEndsWithItsContextOrClient(t *testing.T) {
 }
 
 // An ensemble of three loses a member, which the session is connected to, and gets it back.
+//
+// Promise: 18
 func TestFollowConfigFollowsALiveReconfiguration(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

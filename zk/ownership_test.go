@@ -92,6 +92,7 @@ func begin(t *testing.T, sess *zk.Session, o *owner) *zk.Ownership {
 	return own
 }
 
+// Promise: 2
 func TestSessionThatOwnsNothingProvesNothing(t *testing.T) {
 	t.Parallel()
 	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, c *counter) {
@@ -109,6 +110,7 @@ func TestSessionThatOwnsNothingProvesNothing(t *testing.T) {
 	})
 }
 
+// Promise: 2
 func TestOneProofServesAllOwnershipsOfASession(t *testing.T) {
 	t.Parallel()
 	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, c *counter) {
@@ -131,6 +133,7 @@ func TestOneProofServesAllOwnershipsOfASession(t *testing.T) {
 	})
 }
 
+// Promise: 2
 func TestSessionThatWritesNeedsNoProof(t *testing.T) {
 	t.Parallel()
 	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, c *counter) {
@@ -150,6 +153,8 @@ func TestSessionThatWritesNeedsNoProof(t *testing.T) {
 }
 
 // Whenever a server loses its quorum, the ownership ends before another session can acquire, and the session goes on.
+//
+// Promise: 2
 func TestServerThatOnlyAnswersPingsDoesNotProlongOwnership(t *testing.T) {
 	t.Parallel()
 	for phase := time.Duration(0); phase < ownTimeout/4; phase += ownTimeout / 64 {
@@ -189,6 +194,8 @@ func TestServerThatOnlyAnswersPingsDoesNotProlongOwnership(t *testing.T) {
 }
 
 // The client leaves a server without a quorum for another while certainty lasts.
+//
+// Promise: 2
 func TestSessionThatIsNotConfirmedTriesAnotherServer(t *testing.T) {
 	t.Parallel()
 	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, _ *counter) {
@@ -217,6 +224,8 @@ func TestSessionThatIsNotConfirmedTriesAnotherServer(t *testing.T) {
 }
 
 // Like a server that answers pings itself and has lost its leader.
+//
+// Promise: 2
 func TestServerThatAnswersAllButProofsIsLeftForAnother(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -242,6 +251,8 @@ func TestServerThatAnswersAllButProofsIsLeftForAnother(t *testing.T) {
 }
 
 // A slow server has time to answer until certainty ends.
+//
+// Promise: 2
 func TestServerThatIsSlowForOnceIsNotLeft(t *testing.T) {
 	t.Parallel()
 	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, _ *counter) {
@@ -261,6 +272,7 @@ func TestServerThatIsSlowForOnceIsNotLeft(t *testing.T) {
 	})
 }
 
+// Promise: 2
 func TestReadOnlyServerIsNotAskedForProofs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -290,6 +302,7 @@ func TestReadOnlyServerIsNotAskedForProofs(t *testing.T) {
 	})
 }
 
+// Promise: 2
 func TestProofWhoseSyncIsRefusedEndsThere(t *testing.T) {
 	t.Parallel()
 	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, c *counter) {
@@ -309,6 +322,8 @@ func TestProofWhoseSyncIsRefusedEndsThere(t *testing.T) {
 }
 
 // A write after a long silence makes the session certain for only a quarter of its timeout.
+//
+// Promise: 2
 func TestProofFollowsSoonOnACertificateThatBroughtLittle(t *testing.T) {
 	t.Parallel()
 	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, _ *counter) {
@@ -330,6 +345,7 @@ func TestProofFollowsSoonOnACertificateThatBroughtLittle(t *testing.T) {
 	})
 }
 
+// Promise: 2
 func TestProofsCheckTheNodesOfManyOwnersInTurn(t *testing.T) {
 	t.Parallel()
 	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, c *counter) {
@@ -366,6 +382,7 @@ func TestProofsCheckTheNodesOfManyOwnersInTurn(t *testing.T) {
 	})
 }
 
+// Promise: 2
 func TestProofDoesNotCheckWhatWasGivenUpMeanwhile(t *testing.T) {
 	t.Parallel()
 	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, _ *counter) {
@@ -397,6 +414,7 @@ func TestProofDoesNotCheckWhatWasGivenUpMeanwhile(t *testing.T) {
 	})
 }
 
+// Promise: 2
 func TestProofTellsOfANodeThatIsGone(t *testing.T) {
 	t.Parallel()
 	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, _ *counter) {
@@ -437,6 +455,7 @@ func TestCertifyTellsThatANodeIsGone(t *testing.T) {
 	})
 }
 
+// Promise: 2
 func TestCertifyProvesASessionOfWhichLittleCertaintyIsLeft(t *testing.T) {
 	t.Parallel()
 	owning(t, func(t *testing.T, _ *zktest.Server, sess *zk.Session, c *counter) {
@@ -456,6 +475,7 @@ func TestCertifyProvesASessionOfWhichLittleCertaintyIsLeft(t *testing.T) {
 	})
 }
 
+// Promise: 2
 func TestCertifyGoesOnAfterWhatPasses(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{
@@ -484,6 +504,7 @@ func TestCertifyGoesOnAfterWhatPasses(t *testing.T) {
 	}
 }
 
+// Promise: 2
 func TestCertifyEndsWithItsContextAndWithTheSession(t *testing.T) {
 	t.Parallel()
 	owning(t, func(t *testing.T, srv *zktest.Server, sess *zk.Session, _ *counter) {
@@ -548,6 +569,8 @@ func TestOwnershipThatBeginsAfterTheSessionsEndIsNeverToldOfAnother(t *testing.T
 }
 
 // Each attempt may take a part of the remaining certainty, so that the client reaches a server that answers in time.
+//
+// Promise: 2
 func TestSilentServersDoNotEndAnOwnershipWhileAnotherAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,6 +12,8 @@ import (
 
 // FuzzReader gives the client's reader the input of a broken or hostile server, with requests of all kinds pending. The
 // reader must return an error, every request must end, and no claimed length may allocate memory.
+//
+// Promise: 9
 func FuzzReader(f *testing.F) {
 	answer := func(xid int32, body wire.Record) []byte {
 		return wire.AppendReply(nil, wire.ReplyHeader{Xid: xid, Zxid: 5}, body)

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	zookeeper "github.com/seed-a3166700/turnstile/internal/peer"
+	zookeeper "github.com/seed-a3166700/turnstile/internal/test/peer"
 	"github.com/seed-a3166700/turnstile/internal/wire"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -152,6 +152,7 @@ func TestServerThatMakesNoSessionsIsLeftForAnother(t *testing.T) {
 	})
 }
 
+// Promise: 8
 func TestApacheZooKeeperConfirmsTheEndOfASessionAndRefusesANewOneWithoutQuorum(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -192,6 +193,7 @@ func TestApacheZooKeeperConfirmsTheEndOfASessionAndRefusesANewOneWithoutQuorum(t
 	}
 }
 
+// Promise: 8
 func TestReadOnlyServerCannotConfirmTheEndOfASession(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

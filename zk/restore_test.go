@@ -13,6 +13,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
+// Promise: 8
 func TestReconnectRestoresWatchesBeforeAnythingElse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -80,6 +81,7 @@ func TestReconnectRestoresWatchesBeforeAnythingElse(t *testing.T) {
 	})
 }
 
+// Promise: 8
 func TestLastZxidDoesNotMoveUntilAllWatchesAreRestored(t *testing.T) {
 	t.Parallel()
 	// Otherwise the packets without a reply would lose a change before it.
@@ -122,6 +124,7 @@ func TestLastZxidDoesNotMoveUntilAllWatchesAreRestored(t *testing.T) {
 	})
 }
 
+// Promise: 8
 func TestRestoredWatchesAreSplitIntoPackets(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -52,6 +52,7 @@ func saslAnswer(step int, r request, user, password string) []byte {
 	return []byte("rspauth=" + proof(""))
 }
 
+// Promise: 18
 func TestSASLProvesBothSides(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
@@ -131,6 +132,7 @@ func (c *counting) Next(token []byte) ([]byte, bool, error) {
 	return []byte(strconv.Itoa(c.at)), c.at > c.last, nil
 }
 
+// Promise: 18
 func TestSASLMechanismMayBeTheCallersOwn(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

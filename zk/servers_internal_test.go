@@ -6,6 +6,7 @@ import (
 	"testing"
 )
 
+// Promise: 9
 func TestConnectStringsAreReadAsPeopleWriteThem(t *testing.T) {
 	t.Parallel()
 	cases := []struct{ in, want string }{
@@ -99,6 +100,7 @@ func TestChrootPrefixesAndStripsWholeComponents(t *testing.T) {
 	}
 }
 
+// Promise: 9
 func TestPathsAreCheckedAsServersDo(t *testing.T) {
 	t.Parallel()
 	for _, good := range []string{
@@ -125,6 +127,7 @@ func TestPathsAreCheckedAsServersDo(t *testing.T) {
 	}
 }
 
+// Promise: 9
 func FuzzConnectString(f *testing.F) {
 	for _, s := range []string{
 		"a", "a:1,b/c", "[::1]:2181/x", "unix:/a,unix:/b!/c", ",", "!", "a!b", "unix:!",

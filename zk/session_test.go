@@ -16,6 +16,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
+// Promise: 8
 func TestQueuedCreateIsNeverExecutedUnderTheNextSession(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -68,6 +69,7 @@ func TestQueuedCreateIsNeverExecutedUnderTheNextSession(t *testing.T) {
 	})
 }
 
+// Promise: 8
 func TestAnotherSessionInPlaceOfTheOldOneIsExpiry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // what ClickHouse Keeper does
@@ -84,6 +86,7 @@ func TestAnotherSessionInPlaceOfTheOldOneIsExpiry(t *testing.T) {
 	})
 }
 
+// Promise: 8
 func TestRequestsWaitWhileSuspendedAndLeaveInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -116,6 +119,7 @@ func TestRequestsWaitWhileSuspendedAndLeaveInOrder(t *testing.T) {
 	})
 }
 
+// Promise: 8
 func TestRequestsThatAreCancelledWhileSuspendedAreNotSentAndTheOthersAreInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -172,6 +176,7 @@ func TestRequestsThatAreCancelledWhileSuspendedAreNotSentAndTheOthersAreInOrder(
 	})
 }
 
+// Promise: 8
 func TestSentRequestOfABrokenConnectionHasUnknownOutcomeAndIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -203,6 +208,7 @@ func TestSentRequestOfABrokenConnectionHasUnknownOutcomeAndIsNotSentAgain(t *tes
 	})
 }
 
+// Promise: 8
 func TestStatesShowTheLatestAndEndWithTheSession(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -86,6 +86,8 @@ func session(t *testing.T, c *zk.Client) *zk.Session {
 }
 
 // A new leader counts with the timeout of the creation, whatever servers have granted since.
+//
+// Promise: 2
 func TestLongerTimeoutOfALaterHandshakeIsNotCountedOn(t *testing.T) {
 	t.Parallel()
 	n := &negotiator{grants: []int32{4000, 30_000, 4000, 2147483647}}
@@ -126,6 +128,8 @@ func TestLongerTimeoutOfALaterHandshakeIsNotCountedOn(t *testing.T) {
 }
 
 // The handshake may have shortened the server's clock long before its reply, or may do so again.
+//
+// Promise: 2
 func TestServerThatGrantsLessEndsTheSessionAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, readOnly := range map[string]bool{"a server": false, "a read-only server": true} {
@@ -255,6 +259,8 @@ func TestReplyForAnotherSessionDoesNotResumeOne(t *testing.T) {
 }
 
 // Servers with equal limits grant the same at each handshake.
+//
+// Promise: 2
 func TestReconnectsDoNotEndAnOwnershipWhereLimitsAreEqual(t *testing.T) {
 	t.Parallel()
 	for name, asked := range map[string]time.Duration{

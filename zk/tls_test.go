@@ -207,6 +207,7 @@ func writeKeyPair(t *testing.T, dir string, cert tls.Certificate) {
 	must(t, os.Rename(filepath.Join(dir, "client.new"), filepath.Join(dir, "client.pem")))
 }
 
+// Promise: 18
 func TestRenewedCertificateIsUsedForTheNextConnection(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

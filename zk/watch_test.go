@@ -258,6 +258,7 @@ func TestSendOnOutlivesAConnection(t *testing.T) {
 	})
 }
 
+// Promise: 4
 func TestCancelledCallLeavesNoWatchBehind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -428,6 +429,7 @@ func TestWatchIsNotRemovedWhileAnotherIsOnItsWay(t *testing.T) {
 	})
 }
 
+// Promise: 4
 func TestAbandonedFutureLeavesNoWatchBehind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -534,6 +536,7 @@ func TestEventThatCameBeforeAnAnswerIsThereWhenTheCallReturns(t *testing.T) {
 	})
 }
 
+// Promise: 8
 func TestWatchEndsWithTheSessionsCause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -552,6 +555,7 @@ func TestWatchEndsWithTheSessionsCause(t *testing.T) {
 	})
 }
 
+// Promise: 15
 func TestPersistentWatchIsSetAgainBehindAOneShotWatch(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)

@@ -140,7 +140,7 @@ func (p *packet) await(stop <-chan struct{}) bool {
 		return true
 	}
 	left := time.Until(p.at)
-	if left <= 0 { // never wait for a timer of zero duration in a bubble: golang/go#78156, see docs/bugs.md
+	if left <= 0 { // never wait for a timer of zero duration in a bubble: golang/go#78156
 		return true
 	}
 	timer := time.NewTimer(left)

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/peer"
+	"github.com/seed-a3166700/turnstile/internal/test/peer"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
@@ -171,6 +171,7 @@ func tryStep(t *testing.T, l *zktest.Link, judge *zk.Session, dir string, step i
 	return reached
 }
 
+// Promise: 8
 func TestClientKnowsWhatItDidWhateverTheFaultAndTheStep(t *testing.T) {
 	t.Parallel()
 	for name, fault := range everyFault {
@@ -185,6 +186,8 @@ func TestClientKnowsWhatItDidWhateverTheFaultAndTheStep(t *testing.T) {
 	}
 }
 
+// Promise: 8
+//
 //nolint:tparallel // serial, because each subtest counts the watches of all clients
 func TestClientKnowsWhatItDidAtApacheZooKeeper(t *testing.T) {
 	t.Parallel()

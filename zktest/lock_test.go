@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/soak"
+	"github.com/seed-a3166700/turnstile/internal/test/soak"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -183,6 +183,7 @@ func contend(
 	return reached
 }
 
+// Promise: 1, 4
 func TestLockIsExclusiveAndLeavesNothingWhateverHitsItAtWhicheverStep(t *testing.T) {
 	t.Parallel()
 	for name, fault := range stepFaults {

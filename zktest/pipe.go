@@ -49,7 +49,7 @@ func (p *pipe) awaitLocked(instants ...time.Time) {
 		<-changed
 		return
 	}
-	timer := time.NewTimer(max(time.Until(until), time.Nanosecond)) // never zero: see golang/go#78156 in docs/bugs.md
+	timer := time.NewTimer(max(time.Until(until), time.Nanosecond)) // never zero: golang/go#78156
 	defer timer.Stop()
 	select {
 	case <-changed:

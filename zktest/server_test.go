@@ -56,6 +56,7 @@ func TestSilentSessionExpiresInNoTime(t *testing.T) {
 	})
 }
 
+// Promise: 2
 func TestClientLosesItsSessionOnACutLinkBeforeTheServerExpiresIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -131,6 +132,7 @@ func TestNothingExpiresWhileTheClockStandsStill(t *testing.T) {
 	})
 }
 
+// Promise: 10
 func TestDurableServerKeepsNodesAndSessionsOverARestart(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t, zktest.Durable())

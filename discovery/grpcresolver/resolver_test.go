@@ -96,6 +96,7 @@ func reach(t *testing.T, c healthpb.HealthClient, name string) {
 	}
 }
 
+// Promise: 17
 func TestCallsReachTheInstancesThatAreRegistered(t *testing.T) {
 	t.Parallel()
 	a, b := serve(t, "a"), serve(t, "b")
@@ -109,6 +110,7 @@ func TestCallsReachTheInstancesThatAreRegistered(t *testing.T) {
 	reach(t, c, "b")
 }
 
+// Promise: 17
 func TestEndOfTheWatchIsReported(t *testing.T) {
 	t.Parallel()
 	f := make(feed, 1)

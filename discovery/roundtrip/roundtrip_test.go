@@ -89,6 +89,7 @@ func TestRequestKeepsItsPathBodyAndHost(t *testing.T) {
 	}
 }
 
+// Promise: 17
 func TestInstanceThatCannotBeReachedIsPassedOver(t *testing.T) {
 	t.Parallel()
 	at := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
@@ -106,6 +107,7 @@ func TestInstanceThatCannotBeReachedIsPassedOver(t *testing.T) {
 	}
 }
 
+// Promise: 17
 func TestPostThatMayHaveBeenDoneIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
@@ -147,6 +149,7 @@ func TestAllInstancesFail(t *testing.T) {
 	}
 }
 
+// Promise: 17
 func TestInstanceIsUsedUntilTheBodyIsClosed(t *testing.T) {
 	t.Parallel()
 	ok := func(w http.ResponseWriter, r *http.Request) {
@@ -180,6 +183,7 @@ func TestInstanceIsUsedUntilTheBodyIsClosed(t *testing.T) {
 	}
 }
 
+// Promise: 17
 func TestServerThatAnswers503IsEjected(t *testing.T) {
 	t.Parallel()
 	var good, bad atomic.Int32
@@ -202,6 +206,7 @@ func TestServerThatAnswers503IsEjected(t *testing.T) {
 	}
 }
 
+// Promise: 17
 func TestCancelledRequestDoesNotBlameTheInstance(t *testing.T) {
 	t.Parallel()
 	arrived := make(chan struct{}, 10)
@@ -238,6 +243,7 @@ func answer(req *http.Request) *http.Response {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: req}
 }
 
+// Promise: 17
 func TestInstanceThatDoesNotAnswerInTimeHasFailed(t *testing.T) {
 	t.Parallel()
 	p := hosts(t, discovery.RoundRobin, "slow:1", "good:1")
@@ -270,6 +276,7 @@ func TestInstanceThatDoesNotAnswerInTimeHasFailed(t *testing.T) {
 	}
 }
 
+// Promise: 17
 func TestRequestWhoseContextHasEndedIsNotSent(t *testing.T) {
 	t.Parallel()
 	tr := &roundtrip.Transport{
@@ -304,6 +311,8 @@ type counted struct {
 func (c *counted) Close() error { c.closed = true; return nil }
 
 // TestRequestStaysAsItIsAndAllBodiesAreClosed: http.RoundTripper demands both, whatever becomes of the request.
+//
+// Promise: 17
 func TestRequestStaysAsItIsAndAllBodiesAreClosed(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the connection broke")

@@ -110,6 +110,8 @@ func text(t *testing.T, url string) string {
 
 // Two processes and a real stop: the first has the lock and is stopped before its write, its session expires, the
 // second acquires the lock and writes, and then the first continues.
+//
+// Promise: 12
 func TestLateWriteOfAPausedHolderIsRefused(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t, zktest.SessionTimeouts(time.Second, time.Minute))

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
+// Promise: 3
 func TestEveryItemIsTakenOnce(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)

@@ -50,6 +50,8 @@ func stayInside(ctx context.Context, path string) error {
 
 // A process that is killed in its transaction does not keep out others, and neither its write nor its token takes
 // effect.
+//
+// Promise: 12
 func TestWriterThatIsKilledInItsTransactionLeavesNothing(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "shop.db")

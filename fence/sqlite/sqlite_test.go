@@ -86,6 +86,7 @@ func written(t *testing.T, db *sql.DB) []fence.Token {
 	return tokens
 }
 
+// Promise: 12
 func TestTableRefusesSmallerTokensInTheTransactionOfTheWrite(t *testing.T) {
 	t.Parallel()
 	db, f := shop(t, filepath.Join(t.TempDir(), "shop.db"))
@@ -113,6 +114,7 @@ func TestTableRefusesSmallerTokensInTheTransactionOfTheWrite(t *testing.T) {
 	}
 }
 
+// Promise: 12
 func TestWriteThatFailsTakesItsTokenBack(t *testing.T) {
 	t.Parallel()
 	db, f := shop(t, filepath.Join(t.TempDir(), "shop.db"))
@@ -130,6 +132,8 @@ func TestWriteThatFailsTakesItsTokenBack(t *testing.T) {
 
 // The fence runs in a transaction of the caller: the caller's writes and the token take effect together or not at
 // all.
+//
+// Promise: 12
 func TestCheckAndWriteAreOneTransactionOfTheCallers(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "shop.db")
@@ -197,6 +201,8 @@ func TestCheckAndWriteAreOneTransactionOfTheCallers(t *testing.T) {
 }
 
 // Many writers, each with its own connections as a process has: the tokens of the log never fall.
+//
+// Promise: 12
 func TestTableAdmitsTokensInOrderFromManyWriters(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "shop.db")

@@ -103,6 +103,7 @@ func meet(t *testing.T, client, server *tls.Config) (clientName, serverName stri
 	return name(s), name(c), nil
 }
 
+// Promise: 18
 func TestChangedFilesAreUsedByTheNextHandshake(t *testing.T) {
 	t.Parallel()
 	names := files(t)
@@ -160,6 +161,7 @@ func TestChangedFilesAreUsedByTheNextHandshake(t *testing.T) {
 	wantNames(client(), "three")
 }
 
+// Promise: 18
 func TestInvalidFilesAreRefusedAtFirst(t *testing.T) {
 	t.Parallel()
 	names := files(t)

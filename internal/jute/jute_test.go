@@ -211,6 +211,8 @@ func TestBuffersCannotGrowIntoTheFrame(t *testing.T) {
 }
 
 // Not parallel: it counts the allocations of the whole program.
+//
+// Promise: 9
 func TestClaimedLengthAloneAllocatesNothing(t *testing.T) {
 	frame := append(jute.AppendInt(nil, math.MaxInt32), make([]byte, 64)...)
 	var before, after runtime.MemStats
@@ -225,6 +227,8 @@ func TestClaimedLengthAloneAllocatesNothing(t *testing.T) {
 }
 
 // FuzzDecoder checks that no input makes a decoder panic, return more than the input has, or go on after an error.
+//
+// Promise: 9
 func FuzzDecoder(f *testing.F) {
 	f.Add([]byte("bilsunvc"), jute.AppendStrings(jute.AppendInt(nil, 3), []string{"a", "b"}))
 	f.Add([]byte("us"), jute.AppendNull(jute.AppendNull(nil)))

@@ -57,6 +57,7 @@ func TestContendersAreToldFromForeignChildrenByTheirMarkers(t *testing.T) {
 	}
 }
 
+// Promise: 6
 func TestTheNearestContenderAheadThatBlocksIsTheOneToWaitFor(t *testing.T) {
 	t.Parallel()
 	all := func(line.Contender) bool { return true }
@@ -108,6 +109,8 @@ func TestTheNearestContenderAheadThatBlocksIsTheOneToWaitFor(t *testing.T) {
 
 // This is the argument for mutual exclusion, tried on every pair of interest: whatever the numbers, one of two is
 // first.
+//
+// Promise: 1
 func TestOfTwoContendersExactlyOneIsAhead(t *testing.T) {
 	t.Parallel()
 	edge := []int32{
@@ -150,6 +153,7 @@ func TestSortFollowsTheServersOrderAcrossTheWrap(t *testing.T) {
 	}
 }
 
+// Promise: 9
 func FuzzParseContender(f *testing.F) {
 	for _, s := range []string{
 		"lock-0000000001", "lock--2147483648", "__lock__0000000001", "a-__WRIT__-000000001", "lock-",

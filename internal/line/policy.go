@@ -166,7 +166,7 @@ func (a *attempts) failed(ctx context.Context, err error) {
 		}
 	}
 	select {
-	case <-time.After(max(pause, time.Nanosecond)): // never zero: see golang/go#78156 in docs/bugs.md
+	case <-time.After(max(pause, time.Nanosecond)): // never zero: golang/go#78156
 	case <-ctx.Done():
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 	"github.com/seed-a3166700/turnstile/elect"
 	"github.com/seed-a3166700/turnstile/internal/line"
-	"github.com/seed-a3166700/turnstile/internal/peer"
+	"github.com/seed-a3166700/turnstile/internal/test/peer"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -130,6 +130,7 @@ var counters = []int32{firstRefused - 6, math.MaxInt32 - 2, math.MinInt32, -100}
 // at is the path of a kind's contenders whose counter began there.
 func (k kind) at(counter int32) string { return fmt.Sprintf("/locks/%s%d", k.name, counter) }
 
+// Promise: 1
 func TestNobodyHoldsBehindTheEndOfTheNumbersOnTheEmbeddedServer(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
@@ -155,6 +156,7 @@ func TestNobodyHoldsBehindTheEndOfTheNumbersOnTheEmbeddedServer(t *testing.T) {
 	behindTheEnd(t, srv.Addr())
 }
 
+// Promise: 1
 func TestNobodyHoldsBehindTheEndOfTheNumbersOnZooKeeper(t *testing.T) {
 	t.Parallel()
 	nodes := []counted{{queuePath, 1}, {queuePath + "/waiters", math.MaxInt32 - 2}}
@@ -404,6 +406,8 @@ func wantEmpty(t *testing.T, sess *zk.Session, path string) {
 }
 
 // Who came before the end has a number that says when, whatever comes behind.
+//
+// Promise: 1, 5
 func TestContendersFromBeforeTheEndKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
@@ -478,6 +482,8 @@ func TestContendersFromBeforeTheEndKeepTheirOrder(t *testing.T) {
 }
 
 // A hold that changes its kind keeps its number.
+//
+// Promise: 1
 func TestHoldFromBeforeTheEndChangesItsKind(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)

@@ -1,4 +1,4 @@
-// Package measure is what turnstile bench, docs/herd and the module bench have in common: cycles of locking and
+// Package measure is what turnstile bench, test/herd and the module bench have in common: cycles of locking and
 // unlocking, worker processes, a server's counters, and percentiles.
 package measure
 

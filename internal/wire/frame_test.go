@@ -78,6 +78,8 @@ func TestFrameThatIsCutIsUnexpectedlyAtItsEnd(t *testing.T) {
 }
 
 // Not parallel: it counts the allocations of the whole program.
+//
+// Promise: 9
 func TestClaimedLengthAloneAllocatesNothing(t *testing.T) {
 	huge := jute.AppendInt(nil, math.MaxInt32)
 	measure := func(name string, f func()) {

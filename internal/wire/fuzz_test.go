@@ -30,6 +30,8 @@ func stable(t *testing.T, input []byte, empty func() wire.Record) {
 }
 
 // FuzzRequest decodes the body of a request of every operation.
+//
+// Promise: 9
 func FuzzRequest(f *testing.F) {
 	for op, samples := range requests {
 		for _, r := range samples {
@@ -44,6 +46,8 @@ func FuzzRequest(f *testing.F) {
 }
 
 // FuzzResponse decodes every record that is not the body of a request.
+//
+// Promise: 9
 func FuzzResponse(f *testing.F) {
 	for i, row := range responses {
 		for _, r := range row.samples {
@@ -58,6 +62,8 @@ func FuzzResponse(f *testing.F) {
 }
 
 // FuzzReadFrame reads a stream to its end.
+//
+// Promise: 9
 func FuzzReadFrame(f *testing.F) {
 	f.Add(append(frame(3), frame(0)...), uint16(16))
 	f.Add(jute.AppendInt(nil, -1), uint16(16))

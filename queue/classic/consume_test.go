@@ -70,6 +70,7 @@ func TestConsumeWithoutLocksTellsOfTheItemThatFailed(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestConsumeGoesOnWhenALockIsLostAndItsFunctionIsTold(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, timeout)
@@ -100,6 +101,7 @@ func TestConsumeGoesOnWhenALockIsLostAndItsFunctionIsTold(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestConsumeThatIsStoppedLeavesWhatFailedInItsPlace(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := open(t, w, classic.NewCurator, classic.Config{LockPath: locks, OnError: classic.Drop})

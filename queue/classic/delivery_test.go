@@ -14,6 +14,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
+// Promise: 7
 func TestItemOfADeadConsumerIsDeliveredAgainInItsOldPlace(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		if !k.locks {
@@ -47,6 +48,8 @@ func TestItemOfADeadConsumerIsDeliveredAgainInItsOldPlace(t *testing.T) {
 }
 
 // Curator's consumers look again only when an item comes (see docs/bugs.md).
+//
+// Promise: 7
 func TestWaitingTakeIsToldThatALockHasGone(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		if !k.locks {
@@ -74,6 +77,7 @@ func TestWaitingTakeIsToldThatALockHasGone(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestReleasedItemComesNextAlsoIfLaterOnesAreListed(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		q := w.queue(k)
@@ -102,6 +106,8 @@ func TestReleasedItemComesNextAlsoIfLaterOnesAreListed(t *testing.T) {
 }
 
 // CURATOR-56, -224, -231, -250: names grew with each time that an item was put back, or lost what they said.
+//
+// Promise: 7
 func TestRequeueKeepsPriorityTimeAndIDAndNamesDoNotGrow(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		q := w.queue(k)
@@ -133,6 +139,7 @@ func TestRequeueKeepsPriorityTimeAndIDAndNamesDoNotGrow(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestOnePutWakesOneGoroutineOfAProcess(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		const waiters = 50
@@ -186,6 +193,7 @@ func TestTryTakeDoesNotWaitForThoseWhoWait(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestDepthIsNotListedForEachItem(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		const depth = 200
@@ -270,6 +278,7 @@ func TestGuardRefusesWritesOnceTheLockIsGone(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestItemThatOthersRemoveIsLost(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := open(t, w, classic.NewKazooLocking, classic.Config{})

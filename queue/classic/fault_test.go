@@ -46,6 +46,8 @@ func (w *world) atEveryStep(prepare func(), do func(fault string, step int)) {
 
 // The layouts have no room for a mark in an item: without the receipts a put whose reply is lost would be made twice
 // or not at all.
+//
+// Promise: 7
 func TestPutMakesOneItemWhateverHitsItAtWhicheverStep(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		reader := w.queue(k)
@@ -62,6 +64,8 @@ func TestPutMakesOneItemWhateverHitsItAtWhicheverStep(t *testing.T) {
 }
 
 // Removing and locking, reading, ending: an item whose deletion's reply is lost is neither lost nor delivered twice.
+//
+// Promise: 7
 func TestTakeHandsOutEachItemOnceWhateverHitsItAtWhicheverStep(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		writer := w.queue(k)
@@ -96,6 +100,7 @@ func (w *world) mute(decisive func(zktest.Request) bool) {
 
 func isMulti(r zktest.Request) bool { return r.Op == zktest.OpMulti }
 
+// Promise: 7
 func TestPutWhoseSessionEndsBeforeTheAnswerIsNotRepeated(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		q := w.queue(k)
@@ -111,6 +116,7 @@ func TestPutWhoseSessionEndsBeforeTheAnswerIsNotRepeated(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestItemWhoseRemovalNobodyCanTellComesWithTheError(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		if k.locks {
@@ -129,6 +135,7 @@ func TestItemWhoseRemovalNobodyCanTellComesWithTheError(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestTakerThatLeavesDuringTheAnswerGetsTheItem(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		fill(t, w.queue(k), 1)
@@ -181,6 +188,7 @@ func makeAll(t *testing.T, w *world, dir string) error {
 	return nil
 }
 
+// Promise: 7
 func TestTakerThatLeavesWhileNothingIsThereGoesAtOnce(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		q := w.queue(k)
@@ -198,6 +206,8 @@ func TestTakerThatLeavesWhileNothingIsThereGoesAtOnce(t *testing.T) {
 }
 
 // CURATOR-623: a consumer whose watch is lost waits for ever; here also if the session goes with it.
+//
+// Promise: 7
 func TestWaitingTakeGoesOnAfterAnOutageAndUnderTheNextSession(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		for _, outage := range []time.Duration{timeout / 2, 3 * timeout} {
@@ -227,6 +237,8 @@ func TestWaitingTakeGoesOnAfterAnOutageAndUnderTheNextSession(t *testing.T) {
 }
 
 // CURATOR-308: the directory goes with its last item, or another client removes it, while a consumer waits.
+//
+// Promise: 7
 func TestWaitingTakeSurvivesTheDirectorysEnd(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		q, writer := w.queue(k), w.queue(k)
@@ -254,6 +266,7 @@ func TestWaitingTakeSurvivesTheDirectorysEnd(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestReceiptsThatOthersDeleteAreMadeAnew(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		q := w.queue(k)
@@ -336,6 +349,7 @@ func (w *world) readsBehind() {
 	})
 }
 
+// Promise: 7
 func TestOutcomeIsFoundThoughReadsAreBehind(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		q := w.queue(k)
@@ -448,6 +462,8 @@ func TestReleaseGoesOnWhenItsCallerHasLeft(t *testing.T) {
 }
 
 // A list that is too large stays too large: a consumer gets an error, and puts go on.
+//
+// Promise: 7
 func TestListThatIsTooLargeIsAnErrorAndNotAskedForAgain(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		fill(t, w.queue(k), 100)
@@ -474,6 +490,8 @@ func TestListThatIsTooLargeIsAnErrorAndNotAskedForAgain(t *testing.T) {
 }
 
 // The same goes for an item. It stays, and no lock stays on it.
+//
+// Promise: 7
 func TestItemThatIsTooLargeIsAnErrorAndIsLeftAlone(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		writer := w.queue(k)

@@ -106,6 +106,7 @@ func TestDirectoryOfAnEmptyQueueStays(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestItemsComeInTheOrderOfTheirKind(t *testing.T) {
 	t.Parallel()
 	collect := func(t *testing.T, take func(context.Context) (*classic.Item, error)) []string {
@@ -163,6 +164,8 @@ func TestItemsComeInTheOrderOfTheirKind(t *testing.T) {
 }
 
 // A list that was read once is good for many items, but not for those that come later and belong further ahead.
+//
+// Promise: 7
 func TestSmallerPriorityOvertakesWhatWasListedBefore(t *testing.T) {
 	t.Parallel()
 	for _, lockPath := range []string{"", locks} {
@@ -186,6 +189,7 @@ func TestSmallerPriorityOvertakesWhatWasListedBefore(t *testing.T) {
 	}
 }
 
+// Promise: 7
 func TestDueItemComesAtItsTimeAlsoIfOthersComeMeanwhile(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := open(t, w, classic.NewCuratorDelay, classic.Config{LockPath: locks})
@@ -209,6 +213,7 @@ func TestDueItemComesAtItsTimeAlsoIfOthersComeMeanwhile(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestForeignNodesAreLeftAloneAndNotCounted(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		q := w.queue(k)
@@ -228,6 +233,7 @@ func TestForeignNodesAreLeftAloneAndNotCounted(t *testing.T) {
 	})
 }
 
+// Promise: 7
 func TestCorruptItemStaysAndIsToldOfOnce(t *testing.T) {
 	t.Parallel()
 	for _, lockPath := range []string{"", locks} {
@@ -258,6 +264,7 @@ func TestCorruptItemStaysAndIsToldOfOnce(t *testing.T) {
 	}
 }
 
+// Promise: 7
 func TestOrderGoesOnAcrossTheWrapOfTheSequence(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		q := w.queue(k)
@@ -370,6 +377,8 @@ func FuzzUnmarshalElements(f *testing.F) {
 }
 
 // kazoo#175: watches must not add up with the items that are taken.
+//
+// Promise: 7
 func TestWatchesDoNotAddUp(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		q, writer := w.queue(k), w.queue(k)

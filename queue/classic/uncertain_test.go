@@ -13,6 +13,8 @@ import (
 
 // A consumer whose server answers, but has no quorum, learns it. The lock of its item goes when it has had the margin
 // to stop.
+//
+// Promise: 2
 func TestUncertainHoldOfAnItemIsToldAndEnds(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		if !k.locks {

@@ -50,6 +50,7 @@ func rotate(token []byte, n int) []byte {
 	return rotated
 }
 
+// Promise: 18
 func TestOfferOfAuthenticationOnlyIsChosenAndOthersAreRefused(t *testing.T) {
 	t.Parallel()
 	all := []byte{7, 0, 0xff, 0xff}

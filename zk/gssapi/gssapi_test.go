@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/peer"
+	"github.com/seed-a3166700/turnstile/internal/test/peer"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zk/gssapi"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -69,6 +69,7 @@ func wantUser(t *testing.T, c *zk.Client, name string) {
 	}
 }
 
+// Promise: 18
 func TestKerberosWorksWithApacheZooKeeper(t *testing.T) {
 	t.Parallel()
 	k := startKDC(t)
@@ -101,6 +102,7 @@ func TestKerberosWorksWithApacheZooKeeper(t *testing.T) {
 	}
 }
 
+// Promise: 18
 func TestKerberosFailuresAreClear(t *testing.T) {
 	t.Parallel()
 	k := startKDC(t)
@@ -154,6 +156,7 @@ func TestKerberosFailuresAreClear(t *testing.T) {
 	try("no KDC", app, "KDC", passes)
 }
 
+// Promise: 18
 func TestServerThatCannotReadTheTicketIsNotTrusted(t *testing.T) {
 	t.Parallel()
 	k := startKDC(t)

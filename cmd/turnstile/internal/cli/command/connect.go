@@ -1,0 +1,318 @@
+package command
+
+// The flags that name the server, and connecting.
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/ownserver"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// Connection is how a command reaches its server: the flags that most commands share.
+type Connection struct {
+	Servers string // of --connect; empty for the user's own server
+	AnyACL  bool   // of --acl-any
+
+	sessionTimeout   Duration
+	connectTimeout   Duration
+	replyLimit       Size
+	tls              TLS
+	auth             []string
+	saslUser         string
+	saslPasswordFile string
+	acl              acl // of nodes that are created
+
+	flags *pflag.FlagSet
+	own   *ownserver.Server // once Open has found it; nil if servers are named
+}
+
+// Flags adds the flags.
+func (c *Connection) Flags(flags *pflag.FlagSet) {
+	c.flags = flags
+	c.sessionTimeout, c.connectTimeout = Duration(10*time.Second), Duration(10*time.Second)
+	flags.StringVar(&c.Servers, "connect", "", "ZooKeeper `servers`, as zk1:2181,zk2:2181/chroot or unix:/path "+
+		"(default: this user's own server, started when needed)")
+	flags.Var(&c.sessionTimeout, "session-timeout",
+		"how long a client may be silent before the server releases its locks")
+	flags.Var(&c.connectTimeout, "connect-timeout", "how long to wait for a server that answers")
+	c.replyLimit = defaultSize
+	flags.Var(&c.replyLimit, "reply-limit", "largest reply to accept, such as a list of many nodes")
+	c.tls.clientFlags(flags)
+	flags.StringArrayVar(&c.auth, "auth", nil,
+		"credentials as `scheme:credentials`, such as digest:user:password (repeatable)")
+	flags.StringVar(&c.saslUser, "sasl-user", "", "`user` for SASL DIGEST-MD5")
+	flags.StringVar(&c.saslPasswordFile, "sasl-password-file", "", "`file` with that user's password")
+}
+
+// ACLFlag adds the flag for commands that create nodes.
+func (c *Connection) ACLFlag(flags *pflag.FlagSet) {
+	c.acl.text = aclOpen
+	flags.Var(&c.acl, "acl", "access to new nodes: open, creator (clients with our credentials), "+
+		"or a list such as sasl:ann:cdrwa,world:anyone:r")
+}
+
+// ACLFlags adds the flags for commands of recipes, which refuse nodes that exist and grant more than --acl.
+func (c *Connection) ACLFlags(flags *pflag.FlagSet) {
+	c.ACLFlag(flags)
+	flags.BoolVar(&c.AnyACL, "acl-any", false, "accept nodes at PATH and above it that exist and grant more than --acl")
+}
+
+// ACL is the access list of nodes that are created; nil is open to all.
+func (c *Connection) ACL() []zk.ACL { return c.acl.list }
+
+// Where names the server in messages.
+func (c *Connection) Where() string {
+	if c.Servers == "" {
+		return "this user's own server"
+	}
+	return c.Servers
+}
+
+// config checks the flags.
+func (c *Connection) config(log *slog.Logger) (zk.Config, error) {
+	cfg := zk.Config{Servers: c.Servers, Timeout: time.Duration(c.sessionTimeout), MaxFrame: int(c.replyLimit)}
+	if err := c.checkOwn(); err != nil {
+		return cfg, err
+	}
+	if err := ownserver.CheckSockets(strings.Split(c.Servers, ",")...); err != nil {
+		return cfg, fmt.Errorf("--connect: %w", err)
+	}
+	var err error
+	if cfg.TLS, err = c.tls.client(log); err != nil {
+		return cfg, err
+	}
+	for _, entry := range c.auth {
+		scheme, credentials, ok := strings.Cut(entry, ":")
+		if !ok || scheme == "" {
+			return cfg, errors.New("--auth must be scheme:credentials, such as digest:user:password")
+		}
+		if user, password, _ := strings.Cut(credentials, ":"); scheme == "digest" && (user == "" || password == "") {
+			return cfg, errors.New("--auth digest:user:password lacks the user or the password")
+		}
+		cfg.Auth = append(cfg.Auth, zk.Auth{Scheme: scheme, Data: []byte(credentials)})
+	}
+	if (c.saslUser == "") != (c.saslPasswordFile == "") {
+		return cfg, errors.New("--sasl-user and --sasl-password-file need each other")
+	}
+	if c.saslUser != "" {
+		password, err := os.ReadFile(c.saslPasswordFile)
+		if err != nil {
+			return cfg, fmt.Errorf("--sasl-password-file: %w", err)
+		}
+		cfg.SASL = zk.DigestMD5{User: c.saslUser, Password: strings.TrimRight(string(password), "\r\n")}
+	}
+	if c.acl.text == aclCreator && len(cfg.Auth) == 0 && cfg.SASL == nil && c.tls.cert == "" {
+		return cfg, errors.New("--acl creator needs credentials: --auth, --sasl-user or --tls-cert")
+	}
+	return cfg, nil
+}
+
+// checkOwn refuses flags and variables that say that a server is meant, although none is named. Otherwise a command
+// would use a server that no other machine uses, and its lock would exclude none of them.
+func (c *Connection) checkOwn() error {
+	if c.Servers != "" {
+		return nil
+	}
+	var err error
+	c.flags.VisitAll(func(f *pflag.Flag) {
+		if Given(f) && strings.HasPrefix(f.Name, "tls") {
+			err = fmt.Errorf("%s needs --connect: this user's own server does not use TLS", Source(f))
+		}
+	})
+	return err
+}
+
+// ErrNoAnswer is the cause of a context that ended because no server answered within --connect-timeout.
+var ErrNoAnswer = errors.New("no server answers")
+
+// Answering returns a context for requests, which ends after --connect-timeout with ErrNoAnswer.
+func (c *Connection) Answering(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, time.Duration(c.connectTimeout), ErrNoAnswer)
+}
+
+// Open connects to the server within --connect-timeout, and returns the client and its first session. The caller closes
+// the client.
+func (c *Connection) Open(ctx context.Context, app *App) (*zk.Client, *zk.Session, error) {
+	level := slog.LevelError
+	if app.Verbose {
+		level = slog.LevelInfo
+	}
+	log := NewLogger(app.Stderr, level)
+	cfg, err := c.config(log)
+	if err != nil {
+		return nil, nil, &Error{Code: ExitUsage, Err: err}
+	}
+	if app.Verbose {
+		cfg.Logger = log
+	}
+	ctx, cancel := c.Answering(ctx)
+	defer cancel()
+	if c.Servers == "" {
+		if err := c.useOwnServer(ctx, app, &cfg); err != nil {
+			return nil, nil, err
+		}
+	}
+	client, err := zk.Open(context.WithoutCancel(ctx), cfg)
+	if err != nil {
+		return nil, nil, &Error{Code: ExitUsage, Err: err, Hint: "see --connect"}
+	}
+	sess, err := client.Session(ctx)
+	if err == nil {
+		return client, sess, nil
+	}
+	why := client.LastError()
+	_ = client.Close() // there is no session to end
+	switch {
+	case errors.Is(err, zk.ErrAuthFailed):
+		return nil, nil, Failed(err)
+	case context.Cause(ctx) != nil && !errors.Is(context.Cause(ctx), ErrNoAnswer):
+		return nil, nil, context.Cause(ctx) // the caller's context ended
+	}
+	return nil, nil, c.NoServer(cmp.Or(why, err))
+}
+
+// Until returns a context that also ends when a session has ended and no server has answered for --connect-timeout
+// since, with ErrNoAnswer. Without it, what waits for a server would wait for ever. onEnd is called each time a session
+// has ended; it may be nil. The caller calls stop.
+func (c *Connection) Until(ctx context.Context, client *zk.Client, sess *zk.Session, onEnd func(cause error)) (
+	until context.Context, stop func(),
+) {
+	until, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-until.Done():
+				return
+			case <-sess.Context().Done():
+			}
+			if onEnd != nil {
+				onEnd(context.Cause(sess.Context())) //nolint:contextcheck // the session's context, not ours
+			}
+			answering, stop := c.Answering(until)
+			next, err := client.Session(answering)
+			stop()
+			if err != nil {
+				cancel(err)
+				return
+			}
+			sess = next
+		}
+	}()
+	return until, func() {
+		cancel(nil)
+		<-done
+	}
+}
+
+// Unanswered returns the error of NoServer if err says that no server has answered, otherwise err.
+func (c *Connection) Unanswered(err error, client *zk.Client) error {
+	if errors.Is(err, ErrNoAnswer) {
+		return c.NoServer(client.LastError())
+	}
+	return err
+}
+
+// NoServer is the error of a server that does not answer, or not as it should: with why, if that is known, and what to
+// do.
+func (c *Connection) NoServer(why error) error {
+	what, hint := "no server answers at", "check that it runs, and check --connect"
+	if c.own != nil {
+		hint = "its log is " + c.own.Log()
+	} else if refusal, ok := c.refused(why); ok {
+		what, hint = "cannot use the server at", refusal
+	}
+	err := fmt.Errorf("%s %s", what, c.Where())
+	if why != nil {
+		err = fmt.Errorf("%w: %w", err, why)
+	}
+	return &Error{Code: ExitNoServer, Err: err, Hint: hint}
+}
+
+// refused says what to do about a server that refuses us, or that we refuse. It reports false if no server is there.
+func (c *Connection) refused(why error) (hint string, ok bool) {
+	network, _ := errors.AsType[*net.OpError](why)
+	var name x509.HostnameError
+	var authority x509.UnknownAuthorityError
+	var invalid x509.CertificateInvalidError
+	_, plain := errors.AsType[tls.RecordHeaderError](why)
+	switch {
+	case errors.As(why, &name):
+		return "its certificate is for another name: check --connect, or set --tls-server-name", true
+	case errors.As(why, &authority):
+		return "its certificate is signed by an untrusted authority: name the authority with --tls-ca", true
+	case errors.As(why, &invalid):
+		return "its certificate is not valid", true
+	case plain:
+		return "it does not use TLS at that address: check the port, or leave the --tls flags out", true
+	case network != nil && network.Op == "remote error" && c.tls.cert == "":
+		return "it requires a client certificate: set --tls-cert and --tls-key", true
+	case network != nil && network.Op == "remote error":
+		return "it rejects the certificate of --tls-cert", true
+	case !errors.Is(why, io.EOF) && !errors.Is(why, syscall.ECONNRESET) && !errors.Is(why, io.ErrUnexpectedEOF):
+		return "", false
+	case c.tls.used():
+		return "it closed the connection: does it use TLS at that address, and require a client certificate?", true
+	}
+	return "it closed the connection: is it a ZooKeeper server, does it require TLS (--tls), " +
+		"and does it accept more clients?", true
+}
+
+// useOwnServer makes cfg connect to the user's own server, which is started if it does not run.
+func (c *Connection) useOwnServer(ctx context.Context, app *App, cfg *zk.Config) error {
+	if app.Env.Vars[ownServerVariable] == ownNever {
+		where := ""
+		if place := app.Env.places[ownServerVariable]; place != "" {
+			where = " in " + place
+		}
+		return &Error{
+			Code: ExitUsage,
+			Err: fmt.Errorf("no server is named, and %s=%s%s forbids this user's own server",
+				ownServerVariable, ownNever, where),
+			Hint: "name the servers with --connect or TURNSTILE_CONNECT",
+		}
+	}
+	own, err := ownserver.Find(app.Env.Vars)
+	if err == nil {
+		c.own = own
+		if app.chatty() { // cron would send it by mail, every night
+			own.Started = func() { app.Say("started this user's own server; its log is %s", own.Log()) }
+		}
+		err = own.Ensure(ctx)
+	}
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ErrNoAnswer) {
+			return cause
+		}
+		return &Error{Code: ExitNoServer, Err: err}
+	}
+	cfg.Servers, cfg.Dial, cfg.TLS = own.Address(), own.Dial, nil
+	cfg.NoCertificates = true // one server is its own quorum: any answer of it will do
+	return nil
+}
+
+// OwnServerRuns reports whether this user's own server runs.
+func (c *Connection) OwnServerRuns(ctx context.Context, app *App) bool {
+	own, err := ownserver.Find(app.Env.Vars)
+	if err != nil {
+		return false
+	}
+	_, runs, err := own.Running(ctx)
+	return runs && err == nil
+}

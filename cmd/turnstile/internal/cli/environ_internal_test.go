@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
+)
+
+// A script whose variable is wrong or empty must not silently do something else than one with the same flag.
+func TestVariablesAreCheckedAsTheirFlagsAre(t *testing.T) {
+	t.Parallel()
+	checked := 0
+	for _, value := range []string{"", " ", "soon", "-1", "0", "7", "1.5", "256", "true", "/x", "a:b:c", "1/2"} {
+		byFlag, byVariable := newRoot(nobody()), newRoot(nobody())
+		visit(byFlag, byVariable, func(one, other *cobra.Command) {
+			one.Flags().VisitAll(func(f *pflag.Flag) {
+				if !f.Hidden && !slices.Contains([]string{"help", "version", "session", "pid"}, f.Name) {
+					checked++
+					checkAlike(t, one, other, f.Name, value)
+				}
+			})
+		})
+	}
+	if checked < 1000 {
+		t.Errorf("%d flags were checked: are these all commands?", checked)
+	}
+}
+
+// checkAlike compares what a command says of a flag with what it says of the flag's variable.
+func checkAlike(t *testing.T, byFlag, byVariable *cobra.Command, name, value string) {
+	t.Helper()
+	flags := byFlag.Flags()
+	flagErr := flags.Set(name, value)
+	if flagErr == nil {
+		flagErr = command.NewEnviron(nil).Bind(flags)
+	}
+	flags.Lookup(name).Changed = false
+	variable := "TURNSTILE_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+	flags = byVariable.Flags()
+	variableErr := command.NewEnviron([]string{variable + "=" + value}).Bind(flags)
+	f := flags.Lookup(name)
+	f.Annotations = nil // or it would be given still
+	want := flagErr != nil
+	if f.Value.Type() == "stringArray" { // blanks separate the values of a variable, so here is none
+		want = want || strings.TrimSpace(value) == ""
+	}
+	if got := variableErr != nil; got != want {
+		t.Errorf("%s: --%s=%q: %v, %s: %v", byFlag.CommandPath(), name, value, flagErr, variable, variableErr)
+	}
+	if variableErr != nil && !strings.Contains(variableErr.Error(), variable) {
+		t.Errorf("%s: %s=%q: %v does not name it", byFlag.CommandPath(), variable, value, variableErr)
+	}
+}
+
+// nobody runs no command.
+func nobody() *command.App {
+	return &command.App{Env: command.NewEnviron(nil), Stdout: io.Discard, Stderr: io.Discard}
+}
+
+func visit(one, other *cobra.Command, f func(one, other *cobra.Command)) {
+	f(one, other)
+	for i, sub := range one.Commands() {
+		visit(sub, other.Commands()[i], f)
+	}
+}

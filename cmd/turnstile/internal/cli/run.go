@@ -1,0 +1,202 @@
+// Package cli is the command line of Turnstile. cmd/turnstile calls Main; tests call Run with their own arguments,
+// environment and streams.
+package cli
+
+// The root command, and how it ends.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/queuecmd"
+	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/recipecmd"
+	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/treecmd"
+	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/supervise"
+)
+
+// Run runs the command that args name, without the program's name, and returns its exit code: see the constants of
+// package command. It reads the environment from env alone, and no settings of the machine. When ctx ends, the command
+// ends as if it had been sent SIGTERM.
+//
+// Run catches signals while it runs, so a process should run one at a time.
+func Run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return run(ctx, args, env, stdin, stdout, stderr, "").Code
+}
+
+// Main is Run for this process, and ends the process: with the exit code, or by SIGINT if that ended the command or
+// the wait (see supervise.Ending).
+func Main() { MainWith(settings) }
+
+// MainWith is Main with another file for the settings of the machine, for tests. A variable for it would make commands
+// of one machine use different settings.
+func MainWith(settings string) {
+	supervise.DieOfQuit()
+	if os.Getpid() == 1 {
+		runAsInit()
+	}
+	run(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr, settings).Exit()
+}
+
+// run is Run, and returns how to end the process.
+func run(
+	ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer, settings string,
+) *command.Error {
+	app := &command.App{Args: args, Env: command.NewEnviron(env), Stdin: stdin, Stdout: stdout, Stderr: stderr}
+	root := newRoot(app) //nolint:contextcheck // cobra hands the context to the command that runs
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if detached := cmd.Flags().Lookup(detachedFlag); detached != nil && detached.Changed {
+			return nil // the flags of a user's own server are complete; what the machine sets is for its clients
+		}
+		if err := app.Env.ReadSettings(settings, root); err != nil {
+			return &command.Error{Code: command.ExitConfig, Err: err}
+		}
+		return app.Env.Bind(cmd.Flags())
+	}
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	out := &output{Writer: stdout}
+	root.SetOut(out) // of cobra: help, versions and completions
+	root.SetErr(stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	if out.err != nil {
+		err = app.OutputError(out.err)
+	}
+	return exit(app, cmd, err)
+}
+
+// output is a writer that remembers its first error: cobra looks at none.
+type output struct {
+	io.Writer
+	err error
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.Writer.Write(b)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
+}
+
+func newRoot(app *command.App) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "turnstile",
+		Short: "Run commands under a fair distributed lock, or for the items of a queue",
+		Long: `Turnstile runs a command while it holds a lock, or for each item of a queue: among the processes of this
+machine without any setup, and among machines with --connect and Apache ZooKeeper.
+
+Every flag has an environment variable of the same name: --connect is TURNSTILE_CONNECT, --session-timeout
+is TURNSTILE_SESSION_TIMEOUT. A flag on the command line takes precedence. A variable that is set is checked as
+the flag is, also if it is empty. /etc/turnstile/turnstile.env sets variables for all users of this machine, one
+NAME=VALUE per line; those of the environment take precedence. TURNSTILE_OWN_SERVER=never makes commands that
+name no server fail instead of using this user's own server.`,
+		Example: `  turnstile lock /jobs/report -- ./report.sh
+  turnstile lock --connect zk1:2181,zk2:2181,zk3:2181 /jobs/report -- ./report.sh
+  turnstile who /jobs/report
+  turnstile queue work /mail --workers 4 -- ./send-mail`,
+		Version:       thisVersion().text(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return command.Usage(cmd, flagError(cmd, err))
+	})
+	root.AddCommand(newLock(app), newUnlock(app), newElect(app), newWho(app), newRevoke(app), queuecmd.New(app))
+	const recipes, nodes = "recipes", "nodes"
+	root.AddGroup(
+		&cobra.Group{ID: recipes, Title: "Commands for other recipes:"},
+		&cobra.Group{ID: nodes, Title: "Commands for single nodes and trees:"})
+	root.AddCommand(recipecmd.New(app, recipes)...)
+	root.AddCommand(treecmd.New(app, nodes)...)
+	root.AddCommand(newServe(app), newOwnServer(app), newBench(app), newVersion(app), newMan())
+	refuseUnknownTopics(root)
+	completeChoices(root)
+	command.CompletePaths(app, root)
+	return root
+}
+
+// flagError says what is wrong with a flag.
+func flagError(cmd *cobra.Command, err error) error {
+	_, unknown := errors.AsType[*pflag.NotExistError](err)
+	switch {
+	case unknown && slices.Contains([]string{
+		"lock", "elect", "take", "work", "join", "enter", "register", "share",
+	}, cmd.Name()):
+		return fmt.Errorf("%w (flags of the command to run go after --)", err)
+	case unknown && cmd.HasParent() && cmd.Parent().Name() == "counter":
+		return fmt.Errorf("%w (a negative number goes after --)", err)
+	}
+	value, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if ok && strings.HasPrefix(value.GetFlag().Value.Type(), "int") {
+		return fmt.Errorf("--%s must be a whole number: %q", value.GetFlag().Name, value.GetValue())
+	}
+	return err
+}
+
+// refuseUnknownTopics makes the help command fail if it is asked for a command that there is not.
+func refuseUnknownTopics(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	for _, help := range root.Commands() {
+		if help.Name() == "help" {
+			help.Run, help.RunE = nil, func(_ *cobra.Command, topic []string) error {
+				cmd, rest, err := root.Find(topic)
+				if err != nil || len(rest) > 0 {
+					return command.Usage(root, fmt.Errorf("unknown command %q", strings.Join(topic, " ")))
+				}
+				cmd.InitDefaultHelpFlag()
+				return cmd.Help()
+			}
+		}
+	}
+}
+
+// completeChoices lets shells complete the words of flags that have some.
+func completeChoices(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		completeChoices(sub)
+	}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if c, ok := f.Value.(*command.Choice); ok {
+			words := cobra.FixedCompletions(c.Words, cobra.ShellCompDirectiveNoFileComp)
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, words) // fails only if there is no such flag
+		}
+	})
+}
+
+// exit says why a command failed, and returns how to end.
+func exit(app *command.App, cmd *cobra.Command, err error) *command.Error {
+	if err == nil {
+		return &command.Error{Code: command.ExitOK}
+	}
+	var exit *command.Error
+	if !errors.As(err, &exit) { // cobra's own: no such command, wrong number of arguments
+		err = errors.New(strings.Join(strings.Fields(err.Error()), " ")) // "Did you mean" comes on lines of its own
+		exit = &command.Error{Code: command.ExitUsage, Err: err, Hint: cmd.CommandPath() + " --help lists the commands"}
+	}
+	if exit.Err != nil {
+		app.Complain("%s", undoubled(command.OneLine(exit)))
+	}
+	return exit
+}
+
+// undoubled removes the second of two equal prefixes, which two layers have put before an error.
+func undoubled(text string) string {
+	for _, name := range []string{
+		"lock", "elect", "queue", "zk", "tls", "server", "counter", "member", "barrier", "discovery",
+	} {
+		text = strings.ReplaceAll(text, name+": "+name+": ", name+": ")
+	}
+	return text
+}

@@ -1,0 +1,275 @@
+package cli
+
+// turnstile serve.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/ownserver"
+	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/supervise"
+	"github.com/seed-a3166700/turnstile/server"
+)
+
+// servingJSON is what "turnstile serve --json" prints when it is ready.
+type servingJSON struct {
+	Addresses []string `json:"addresses"` // as --connect takes them
+	PID       int      `json:"pid"`
+	Data      string   `json:"data,omitempty"` // not in memory
+}
+
+// detachedFlag is the flag of a user's own server.
+const detachedFlag = "detached"
+
+// serving is "turnstile serve".
+type serving struct {
+	app       *command.App
+	listen    []string
+	tlsListen []string
+	data      string
+	inMemory  bool
+	idleExit  command.Duration
+	config    string
+	tls       command.TLS
+	saslUsers string
+	allow     allowances
+	detached  bool
+	json      bool
+}
+
+func newServe(app *command.App) *cobra.Command {
+	s := &serving{app: app}
+	cmd := &cobra.Command{
+		Use:   "serve [flags]",
+		Short: "Run the embedded ZooKeeper server",
+		Long: `Serves ZooKeeper's client protocol on this machine, to any ZooKeeper client, until SIGTERM. What it has
+acknowledged survives kill -9 and power loss. For an ensemble of several machines use Apache ZooKeeper.
+
+Commands use this server if they name it with --connect. Commands that name no server use this user's own
+server, a different one (turnstile own-server). Certificates are read again when their files have changed.
+Users and a zoo.cfg are read when the server starts: restart it after they change. Its clients keep their
+sessions and locks if it is back within their session timeout.
+
+When it is ready it prints one line with its addresses. Warnings go to standard error.`,
+		Example: `  turnstile serve --listen 127.0.0.1:2181 --data /var/lib/turnstile
+  turnstile serve --listen unix:/run/turnstile.sock --in-memory
+  turnstile serve --config /etc/zookeeper/conf/zoo.cfg`,
+		Args: command.ExactArgs(0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := s.settings(cmd)
+			if err != nil {
+				return err
+			}
+			return s.run(cmd.Context(), cfg)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&s.listen, "listen", nil,
+		"`address` to listen on, as 127.0.0.1:2181 or unix:/path (repeatable; default 127.0.0.1:2181)")
+	flags.StringArrayVar(&s.tlsListen, "tls-listen", nil,
+		"`address` to listen on with TLS; the addresses of --listen are then plain (repeatable)")
+	flags.StringVar(&s.data, "data", "", "`directory` of the data (default: serve in this user's state directory)")
+	flags.BoolVar(&s.inMemory, "in-memory", false, "keep the data in memory only")
+	flags.Var(&s.idleExit, "idle-exit", "end after this time without a session; 0 means never")
+	flags.StringVar(&s.config, "config", "", "read a ZooKeeper configuration `file`, zoo.cfg; flags take precedence")
+	s.tls.ServerFlags(flags)
+	flags.StringVar(&s.saslUsers, "sasl-users", "", "`file` of users for SASL DIGEST-MD5, one user:password per line")
+	s.allow.flags(flags)
+	flags.BoolVarP(&s.app.Verbose, "verbose", "v", false, "log what happens, on standard error")
+	flags.BoolVar(&s.json, "json", false, "print one JSON object when ready (docs/cli-json.md)")
+	flags.BoolVar(&s.detached, detachedFlag, false, "run as a user's own server, started by another command")
+	flags.Lookup(detachedFlag).Hidden = true
+	cmd.MarkFlagsMutuallyExclusive("data", "in-memory")
+	command.Rivals(cmd, "data", "in-memory")
+	return cmd
+}
+
+// settings combines the flags and the configuration file into the server's configuration.
+func (s *serving) settings(cmd *cobra.Command) (server.Config, error) {
+	level := slog.LevelWarn
+	if s.app.Verbose || s.detached {
+		level = slog.LevelInfo
+	}
+	log := s.app.Stderr
+	if s.detached {
+		log = ownserver.NewLog(log, s.data)
+	}
+	logger := command.NewLogger(log, level)
+	var cfg server.Config
+	if s.config != "" {
+		var err error
+		if cfg, err = readConfig(s.config, logger); err != nil {
+			return cfg, &command.Error{Code: command.ExitConfig, Err: err}
+		}
+	}
+	cfg.Logger = logger
+	given := func(flag string) bool { return command.Given(cmd.Flags().Lookup(flag)) }
+	if given("idle-exit") {
+		cfg.IdleExit = time.Duration(s.idleExit)
+	}
+	err := errors.Join(s.place(&cfg), s.secure(&cfg))
+	if err == nil {
+		err = s.allow.apply(&cfg, given)
+	}
+	if err != nil {
+		return cfg, command.Usage(cmd, err)
+	}
+	return cfg, nil
+}
+
+// readConfig reads a zoo.cfg and logs what it does not understand.
+func readConfig(path string, logger *slog.Logger) (server.Config, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return server.Config{}, err
+	}
+	defer f.Close()
+	cfg, warnings, err := server.ParseZooCfg(f)
+	if err != nil {
+		return cfg, fmt.Errorf("%s: %w", path, err)
+	}
+	for _, w := range warnings {
+		logger.Warn("configuration: "+w, "file", path) //nolint:sloglint // the warning is the message
+	}
+	return cfg, nil
+}
+
+// place sets where the server keeps its data.
+func (s *serving) place(cfg *server.Config) error {
+	switch {
+	case s.inMemory:
+		cfg.InMemory, cfg.Data = true, ""
+	case s.data != "":
+		cfg.InMemory, cfg.Data = false, s.data
+	case cfg.Data == "" && !cfg.InMemory:
+		dir, err := ownserver.StateDir(s.app.Env.Vars)
+		if err != nil {
+			return fmt.Errorf("no directory for the data: name one with --data, or use --in-memory: %w", err)
+		}
+		cfg.Data = filepath.Join(dir, "serve")
+	}
+	return nil
+}
+
+// secure sets where the server listens, and which clients it accepts.
+func (s *serving) secure(cfg *server.Config) error {
+	addresses := slices.Concat(s.listen, s.tlsListen)
+	if err := ownserver.CheckSockets(addresses...); err != nil {
+		return fmt.Errorf("--listen: %w", err)
+	}
+	for _, address := range addresses {
+		if strings.HasPrefix(address, "unix:") {
+			if strings.ContainsAny(address, ",!") {
+				return fmt.Errorf("--listen: the path of a socket must not have a comma or an exclamation mark, "+
+					"because no --connect could name it: %q", address)
+			}
+		} else if _, _, err := net.SplitHostPort(address); err != nil {
+			return fmt.Errorf("--listen must be host:port or unix:/path: %q", address)
+		}
+	}
+	tlsConfig, err := s.tls.Server(cfg.Logger)
+	if err != nil {
+		return err
+	}
+	if tlsConfig != nil {
+		cfg.TLS = tlsConfig
+	}
+	if len(s.listen)+len(s.tlsListen) > 0 {
+		cfg.Listen, cfg.TLSListen = s.listen, s.tlsListen
+	}
+	switch {
+	case len(cfg.TLSListen) > 0 && cfg.TLS == nil:
+		return errors.New("--tls-listen needs --tls-cert and --tls-key")
+	case tlsConfig != nil && len(cfg.TLSListen) == 0:
+		if len(cfg.Listen) == 0 {
+			cfg.Listen = []string{"127.0.0.1:2181"}
+		}
+		var plain []string
+		for _, addr := range cfg.Listen {
+			if strings.HasPrefix(addr, "unix:") {
+				plain = append(plain, addr)
+			} else {
+				cfg.TLSListen = append(cfg.TLSListen, addr)
+			}
+		}
+		cfg.Listen = plain
+	}
+	if s.saslUsers != "" {
+		if cfg.SASLUsers, err = server.ReadSASLUsers(s.saslUsers); err != nil {
+			return fmt.Errorf("--sasl-users: %w", err)
+		}
+	}
+	return nil
+}
+
+// run serves until a signal comes, or until the server ends by itself.
+func (s *serving) run(ctx context.Context, cfg server.Config) error {
+	if s.detached {
+		if err := ownserver.CloseInherited(); err != nil {
+			return command.Failed(err)
+		}
+	}
+	ctx, stop := supervise.Until(ctx)
+	defer stop()
+	if !cfg.InMemory {
+		err := os.MkdirAll(cfg.Data, 0o700)
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrExist) {
+			return &command.Error{Code: command.ExitNoServer, Err: err, Hint: "name a directory of yours with --data"}
+		}
+	}
+	srv, err := server.Start(ctx, cfg)
+	switch _, disk := errors.AsType[*server.DiskError](err); {
+	case err != nil && errors.Is(err, context.Cause(ctx)): // as if it had come a moment later
+		cfg.Logger.Info("ending", "why", err.Error())
+		return nil
+	case disk:
+		return &command.Error{Code: command.ExitSoftware, Err: err}
+	case err != nil:
+		return &command.Error{Code: command.ExitNoServer, Err: err}
+	}
+	if err := s.announce(srv.Addrs(), cfg.Data); err != nil {
+		return command.Failed(errors.Join(err, srv.Close()))
+	}
+	select {
+	case <-ctx.Done():
+		cfg.Logger.Info("ending", "why", context.Cause(ctx).Error())
+	case <-srv.Done():
+		if why := srv.Err(); why != nil {
+			cfg.Logger.Info("ending", "why", why.Error())
+		}
+	}
+	if err := srv.Close(); err != nil {
+		return &command.Error{Code: command.ExitSoftware, Err: err}
+	}
+	return nil
+}
+
+// announce prints that the server is ready.
+func (s *serving) announce(addrs []net.Addr, data string) error {
+	line := servingJSON{PID: os.Getpid(), Data: data}
+	for _, addr := range addrs {
+		text := addr.String()
+		if addr.Network() == "unix" {
+			text = "unix:" + text
+		}
+		line.Addresses = append(line.Addresses, text)
+	}
+	place := "in memory"
+	if data != "" {
+		place = "data in " + data
+	}
+	return s.app.Report(s.json, line, "serving %s (pid %d, %s)\n", strings.Join(line.Addresses, " "), line.PID, place)
+}

@@ -1,0 +1,122 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"fmt"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/lock"
+)
+
+func TestCommandGetsEverySignal(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	r := start(t, "lock", "--connect", srv.Addr(), "/x", "--", "puppet", "all")
+	r.ready()
+	for sig := syscall.Signal(1); sig < 32; sig++ {
+		switch sig {
+		case syscall.SIGKILL, syscall.SIGSTOP, syscall.SIGCHLD, syscall.SIGTERM:
+			continue
+		case syscall.SIGURG, syscall.SIGPROF, syscall.SIGPIPE: // the Go runtime sends itself these
+			continue
+		}
+		r.signal(sig)
+		r.wantLine(fmt.Sprintf("got %d", sig))
+	}
+	r.signal(syscall.SIGTERM)
+	r.wantLine("got 15")
+	r.wantCode(3)
+}
+
+func TestGroupGetsTheSignals(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	r := start(t, "lock", "--connect", srv.Addr(), "/x", "--", "puppet", "parent")
+	group, err := syscall.Getpgid(r.ready())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.ready()
+	r.signal(syscall.SIGHUP)
+	r.wantLine("got 1")
+	r.wantLine("got 1")
+	r.signal(syscall.SIGKILL)
+	r.wantLine("got 15") // the command alone: what it has started is left to itself
+	if err := syscall.Kill(-group, syscall.SIGKILL); err != nil {
+		t.Errorf("a process that the command has started ended by itself: %v", err)
+	}
+	r.rest() // until no process is left that could write
+}
+
+// Promise: 4
+func TestSignalWhileWaitingLeavesTheLine(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	client := srv.Client(t, 10*time.Second)
+	sess, err := client.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := lock.NewMutex(client, "/x", lock.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, sig := range []syscall.Signal{
+		syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGALRM,
+	} {
+		r := start(t, "lock", "--connect", srv.Addr(), "/x", "--", "echo", "no")
+		wantContenders(t, sess, "/x", 2)
+		r.signal(syscall.SIGWINCH) // no reason to go
+		r.signal(sig)
+		r.wantCode(128 + int(sig))
+		if got := countContenders(t, sess, "/x"); got != 1 {
+			t.Errorf("%v: %d in line after the end, want the holder", sig, got)
+		}
+		if got := r.rest(); got != "" {
+			t.Errorf("%v: the command ran: %q", sig, got)
+		}
+	}
+}
+
+func TestSignalWhileNobodyAnswersEndsTheSearch(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	r := start(t, "lock", "--connect", "unix:"+l.Addr().String(), "--connect-timeout", "10m", "/x", "--", "echo", "no")
+	nc, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	r.signal(syscall.SIGTERM)
+	r.wantCode(128 + 15)
+}
+
+func TestSignalEndsAHoldWithoutCommand(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	sess := srv.Session(t, 10*time.Second)
+	r := startWith(t, func(cmd *exec.Cmd) {
+		if _, err := cmd.StdinPipe(); err != nil { // stays open
+			t.Fatal(err)
+		}
+	}, "lock", "--connect", srv.Addr(), "/x")
+	r.line()
+	r.signal(syscall.SIGINT)
+	r.wantCode(128 + 2)
+	if got := countContenders(t, sess, "/x"); got != 0 {
+		t.Errorf("%d in line after the end, want none", got)
+	}
+}

@@ -1,0 +1,377 @@
+package cli
+
+// turnstile who.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// whoJSON is what "turnstile who --json" prints for a path.
+type whoJSON struct {
+	Path    string          `json:"path"`
+	Holder  *contenderJSON  `json:"holder"` // the first of the holders; null if the lock is free
+	Holders []contenderJSON `json:"holders"`
+	Waiters []contenderJSON `json:"waiters"`
+	Place   use             `json:"place"`
+	Numbers numbersJSON     `json:"numbers"`
+}
+
+// numbersJSON is how far the sequence numbers of a lock's nodes are used up.
+type numbersJSON struct {
+	Path string `json:"path"`
+	Left int    `json:"left"`
+	Low  bool   `json:"low"`
+}
+
+// contenderJSON is a contender: it holds the lock or waits for it.
+type contenderJSON struct {
+	Node    string          `json:"node"`
+	Kind    string          `json:"kind"`
+	Owner   ownerJSON       `json:"owner"`
+	Since   string          `json:"since"`
+	Session string          `json:"session"`
+	Token   int64           `json:"token,omitempty"` // of holders only
+	Permits int             `json:"permits,omitempty"`
+	Revoked *revocationJSON `json:"revoked,omitempty"`
+	WaitsAt []string        `json:"waits_at,omitempty"`
+	MayHold bool            `json:"may_hold,omitempty"`
+	Group   int             `json:"group,omitempty"` // from 1, if there are several
+}
+
+// ownerJSON is what a contender's node says of its owner: only text if another program wrote it.
+type ownerJSON struct {
+	Host    string   `json:"host,omitempty"`
+	PID     int      `json:"pid,omitempty"`
+	Program string   `json:"program,omitempty"`
+	Label   string   `json:"label,omitempty"`
+	Set     []string `json:"set,omitempty"`
+	Text    string   `json:"text,omitempty"`
+}
+
+// contender is a contender as it is shown.
+type contender struct {
+	lock.Contender
+	permits int      // how many of a semaphore's it has
+	waitsAt []string // at which paths of its set it waits although it is first here
+}
+
+func newWho(app *command.App) *cobra.Command {
+	var n command.Connection
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "who [flags] PATH...",
+		Short: "Show the holders of a lock and the waiters",
+		Long: `Shows which contenders hold the lock at PATH and which wait for it, in the order in which they will be
+served, whichever program they use: Turnstile, Curator, kazoo or go-zookeeper. Holders in shared mode hold
+it together. For an election it shows the leader and the candidates, and for permits how many each holder
+has. A contender for several PATHs is shown at each of them.
+
+Programs that look for different node names do not exclude each other (docs/interop.md). They are shown in
+groups. A contender that "may hold" waits for those ahead only if its program was configured to.
+
+Without --connect it asks this user's own server, as "turnstile lock" does.
+
+Exit codes: 0; 1 something other than a lock is at PATH; 64 usage; 69 no server; 77 access denied.`,
+		Example: `  turnstile who /jobs/report
+  turnstile who --connect zk1:2181,zk2:2181/app --json /deploy`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return command.Usagef(cmd, "PATH is missing: name the lock, such as /jobs/report")
+			}
+			for _, path := range args {
+				if err := command.CheckPath(path); err != nil {
+					return command.Usage(cmd, err)
+				}
+			}
+			return command.UntilSignal(cmd.Context(), func(ctx context.Context) error {
+				return showWho(ctx, app, &n, args, asJSON)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per PATH (docs/cli-json.md)")
+	n.Flags(cmd.Flags())
+	return cmd
+}
+
+func showWho(ctx context.Context, app *command.App, n *command.Connection, paths []string, asJSON bool) error {
+	client, sess, err := n.Open(ctx, app)
+	if err != nil {
+		return err
+	}
+	defer client.Close() // nothing of ours is at the server
+	ctx, cancel := n.Answering(ctx)
+	defer cancel()
+	var lines []lineAt
+	var closed []error // of paths that these credentials may not read
+	for _, path := range paths {
+		switch l, err := readLine(ctx, client, sess, path); {
+		case errors.Is(err, zk.NoAuth):
+			closed = append(closed, command.Failed(err))
+		case err != nil:
+			return n.Unanswered(err, client)
+		default:
+			lines = append(lines, l)
+		}
+	}
+	var wrong error
+	for _, l := range lines {
+		other := ""
+		if len(l.list) == 0 {
+			other = l.found.instead(l.path)
+		}
+		switch {
+		case asJSON:
+			err = app.JSON(newWhoJSON(l))
+		case other == "":
+			warnOf(app, l)
+			err = printLine(app, l, len(paths) > 1, n.Where())
+		}
+		if other != "" {
+			wrong = &command.Error{Code: command.ExitNotAcquired}
+			app.Complain("%s", other)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, err := range closed {
+		wrong = &command.Error{Code: command.ExitNoAccess}
+		app.Complain("%v", err)
+	}
+	return wrong
+}
+
+// lineAt is what is at a path.
+type lineAt struct {
+	path    string
+	list    []contender
+	numbers lock.Numbers
+	found   pathState
+}
+
+// groups returns how many groups there are that do not exclude each other.
+func (l lineAt) groups() int {
+	n := 0
+	for _, c := range l.list {
+		n = max(n, c.Group+1)
+	}
+	return n
+}
+
+// warnOf warns of contenders that do not exclude each other, and of sequence numbers that are being used up.
+func warnOf(app *command.App, l lineAt) {
+	if l.groups() > 1 || slices.ContainsFunc(l.list, func(c contender) bool { return c.MayHold }) {
+		app.Say("warning: not all contenders at %s exclude each other: their programs look for different "+
+			"names, so several groups may hold at the same time (docs/interop.md)", l.path)
+	}
+	if n := l.numbers; n.Low {
+		app.Say("warning: only %d sequence numbers are left at %s, after which new contenders are refused; "+
+			"delete %s when it is empty (zkCli.sh delete), so that its numbers start at 0 again",
+			n.Left, n.Path, n.Path)
+	}
+}
+
+// readLine returns what is at path.
+func readLine(ctx context.Context, client *zk.Client, sess *zk.Session, path string) (lineAt, error) {
+	l := lineAt{path: path}
+	if err := sess.Sync(ctx, path); err != nil { // the server that we are connected to may be behind
+		return l, err
+	}
+	line, err := lock.Inspect(ctx, client, path)
+	if err == nil {
+		l.numbers, err = lock.InspectNumbers(ctx, client, path)
+	}
+	if err == nil {
+		l.found, err = readPath(ctx, sess, path, line)
+	}
+	if err == nil {
+		err = restoreData(ctx, client, path, line)
+	}
+	list := groupPermits(line)
+	for i, c := range list {
+		if !c.Holder || err != nil {
+			continue
+		}
+		for _, other := range c.Owner.Set {
+			var waits bool
+			if waits, err = waitsAt(ctx, client, other, c.Contender); waits {
+				list[i].waitsAt = append(list[i].waitsAt, other)
+			}
+		}
+	}
+	l.list = list
+	return l, err
+}
+
+// restoreData restores what is recorded of data that a revocation in Curator's layout has overwritten.
+func restoreData(ctx context.Context, client *zk.Client, path string, line []lock.Contender) error {
+	overwritten := func(c lock.Contender) bool { return c.Revoked != nil && !c.Known }
+	if !slices.ContainsFunc(line, overwritten) {
+		return nil
+	}
+	records, err := lock.Revocations(ctx, client, path)
+	if err != nil {
+		return err
+	}
+	for i := range line {
+		for _, record := range records {
+			for _, h := range record.Holders {
+				if c := &line[i]; overwritten(*c) && h.Node == c.Path && h.Token == c.Token && h.Data != "" {
+					c.Data = []byte(h.Data)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// waitsAt reports whether a set's contender waits at another of its paths. Its nodes have the same session and were
+// created in one transaction.
+func waitsAt(ctx context.Context, client *zk.Client, path string, of lock.Contender) (bool, error) {
+	line, err := lock.Inspect(ctx, client, path)
+	return slices.ContainsFunc(line, func(c lock.Contender) bool {
+		return c.Session == of.Session && c.Token == of.Token && !c.Holder
+	}), err
+}
+
+func newWhoJSON(l lineAt) whoJSON {
+	w := whoJSON{
+		Path: l.path, Holders: []contenderJSON{}, Waiters: []contenderJSON{},
+		Place: l.found.use, Numbers: numbersJSON(l.numbers),
+	}
+	for _, c := range l.list {
+		entry := contenderJSON{
+			Node: c.Path, Kind: c.Kind.String(), Since: command.Timestamp(c.Since), Revoked: revocation(c.Revoked),
+			Session: command.SessionID(c.Session), Permits: c.permits, WaitsAt: c.waitsAt, MayHold: c.MayHold,
+		}
+		if l.groups() > 1 {
+			entry.Group = c.Group + 1
+		}
+		if c.Known {
+			entry.Owner = known(c.Owner)
+		} else {
+			entry.Owner.Text = string(c.Data)
+		}
+		if c.Holder {
+			entry.Token = int64(c.Token)
+			w.Holders = append(w.Holders, entry)
+		} else {
+			w.Waiters = append(w.Waiters, entry)
+		}
+	}
+	if len(w.Holders) > 0 {
+		w.Holder = &w.Holders[0]
+	}
+	return w
+}
+
+func known(o lock.Owner) ownerJSON {
+	return ownerJSON{Host: o.Host, PID: o.PID, Program: o.Program, Label: o.Label, Set: o.Set}
+}
+
+// printLine prints the contenders for people, each group by itself. If titled is set it prints the path, too.
+func printLine(app *command.App, l lineAt, titled bool, server string) error {
+	if len(l.list) == 0 {
+		absent := ""
+		if l.found.use == useAbsent {
+			absent = "; there is no such path now"
+		}
+		return app.Printf("nobody holds %s or waits for it (asked %s%s)\n", l.path, server, absent)
+	}
+	w := app.Table()
+	for group := range l.groups() {
+		title := ""
+		if titled {
+			title = l.path
+		}
+		if group > 0 {
+			title = "and besides"
+			_ = command.Fprintf(w, "\n") // Flush says whether it could be written
+		}
+		_ = command.Fprintf(w, "%s\tOWNER\tSINCE\tSESSION\tTOKEN\n", title)
+		printGroup(w, slices.DeleteFunc(slices.Clone(l.list), func(s contender) bool { return s.Group != group }))
+	}
+	return command.OutputError(w.Flush())
+}
+
+// printGroup prints the contenders of a group.
+func printGroup(w io.Writer, line []contender) {
+	waiting := 0
+	for _, c := range line {
+		token := strconv.FormatInt(int64(c.Token), 10)
+		if !c.Holder {
+			token = "-"
+		}
+		if !c.Holder && !c.MayHold {
+			waiting++
+		}
+		who := owner(c.Contender)
+		if c.Revoked != nil {
+			who += ", asked to give it up"
+		}
+		if len(c.waitsAt) > 0 {
+			who += ", waits at " + command.Excerpt(strings.Join(c.waitsAt, " "))
+		}
+		_ = command.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n",
+			role(c, waiting), who, command.Since(c.Since), command.SessionID(c.Session), token)
+	}
+}
+
+// role says what a contender is: a waiter is the n-th one.
+func role(c contender, n int) string {
+	holder, waiter := "holder", "waiter"
+	switch c.Kind {
+	case lock.Candidate:
+		holder, waiter = "leader", "candidate"
+	case lock.Reader, lock.Writer:
+		holder, waiter = holder+", "+c.Kind.String(), c.Kind.String()
+	case lock.Permit:
+		if c.permits > 1 {
+			holder = fmt.Sprintf("%s of %d", holder, c.permits)
+		}
+	case lock.Exclusive:
+	}
+	switch {
+	case c.Holder:
+		return holder
+	case c.MayHold && c.Kind == lock.Exclusive:
+		return "may hold"
+	case c.MayHold:
+		return "may hold, " + c.Kind.String()
+	}
+	return waiter + " " + strconv.Itoa(n)
+}
+
+// owner describes the owner of a contender.
+func owner(c lock.Contender) string {
+	switch {
+	case !c.Known && len(c.Data) == 0:
+		return "?"
+	case !c.Known:
+		return command.Plain(string(c.Data[:min(len(c.Data), 60)]))
+	}
+	var more []string
+	if c.Owner.Label != "" {
+		more = append(more, command.Excerpt(c.Owner.Label))
+	}
+	if len(c.Owner.Set) > 0 {
+		more = append(more, "set of "+command.Excerpt(strings.Join(c.Owner.Set, " ")))
+	}
+	text := fmt.Sprintf("%s pid %d", command.Excerpt(command.Plain(c.Owner.Host)), c.Owner.PID)
+	if len(more) > 0 {
+		text += " (" + strings.Join(more, "; ") + ")"
+	}
+	return text
+}

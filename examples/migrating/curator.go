@@ -14,7 +14,6 @@ import (
 	"github.com/seed-a3166700/turnstile/elect"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/member"
-	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/queue/classic"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -27,7 +26,6 @@ var curator = map[string]function{
 	"lead":      curatorLead,
 	"simple":    curatorSimple,
 	"orders":    curatorOrders,
-	"ours":      curatorOurs,
 	"meet":      curatorMeet,
 	"count":     curatorCount,
 	"shared":    curatorShared,
@@ -116,22 +114,6 @@ func curatorOrders(ctx context.Context, client *zk.Client, work func(context.Con
 		return err
 	}
 	return item.Done(ctx) // or Requeue, Release
-}
-
-func curatorOurs(ctx context.Context, client *zk.Client, _ func(context.Context) error) error {
-	q, err := queue.New(client, "/jobs", queue.Config{}) // nodes of its own
-	if err != nil {
-		return err
-	}
-	defer q.Close(ctx)
-	if _, err := q.Put(ctx, queue.Message{Body: []byte("to: ann")}); err != nil {
-		return err
-	}
-	item, err := q.Take(ctx)
-	if err != nil {
-		return err
-	}
-	return item.Done(ctx) // or Fail, Return, Reject
 }
 
 func curatorMeet(ctx context.Context, client *zk.Client, work func(context.Context) error) error {

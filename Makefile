@@ -109,7 +109,7 @@ lint: ## Run the linters, and check that formatting, go fix and go mod tidy leav
 		(cd $$dir && $$linter run --config $(CURDIR)/.golangci.yml); done
 	for dir in . test/bench $(MODULES); do $(GO) -C $$dir mod tidy -diff; done
 
-fix: ## Format, fix what tools can, wrap Markdown, and write the file map of docs/architecture.md
+fix: ## Format, fix what tools can, and wrap Markdown
 	$(GO) fix ./...
 	$(LINT) run --fix
 	for dir in . test/bench $(MODULES); do $(GO) -C $$dir mod tidy; done

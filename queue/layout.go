@@ -20,7 +20,27 @@ import (
 // mark is the data of a queue's root: it distinguishes it from other recipes' nodes, and its layout from later ones.
 const mark = `{"recipe":"turnstile queue","layout":1}`
 
-// The nodes below the root. docs/decisions/020-queue-layout.md says what each is for.
+// The nodes below the root. docs/decisions/020-queue-layout.md has the reasons.
+//
+//	/q                                      the mark
+//	/q/ready/p1000                          the list of priority 0 (the number is priority + 1000); data: the cursor
+//	/q/ready/p1000/bell                     set by every put into the list: the change node
+//	/q/ready/p1000/s0000000007              a segment; data "small" or "large": how large its items may be
+//	/q/ready/p1000/s0000000007/0000000123   an item; its number is the server's sequence
+//	/q/claims/LIST.SEGMENT.ITEM.OWNER.SERIAL  a claim: {"first":100,"last":163,"handed":104,"tries":0,…}
+//	/q/free/LIST.SEGMENT.ITEM.free.SERIAL   a claim that was given back, left behind, or cut for other consumers
+//	/q/consumers/OWNER                      ephemeral: the owner lives
+//	/q/waiters/…-wait-0000000004            ephemeral: a consumer that waits; only the first one watches anything
+//	/q/gate                                 empty; or a pause and a rate. Claims are made on condition of its version
+//	/q/rate                                 empty; or, in ns since 1970, when what was claimed at a rate is paid for
+//	/q/groups/3f/NAME/s0000000001/…         items that wait for the head of their group, in 256 parts
+//	/q/periodic/NAME                        the last time of a schedule; below it, a line of processes
+//	/q/delayed/ba00001795000000000          a bucket: segments of items that are due in that second (ba), minute (bb),
+//	                                        hour (bc) or day (bd); the number of its first segment is random, because
+//	                                        buckets come and go, and a path must not come again
+//	/q/dead/s0000000001/…                   dead letters, in segments
+//	/q/keys/3f/…                            keys of PutOnce, in 256 parts
+//	/q/receipts/2a/…                        receipts, in 64 parts
 const (
 	dirReady     = "ready"
 	dirClaims    = "claims"

@@ -23,7 +23,7 @@ var ErrEnsemble = errors.New("server: ensembles are not supported: " +
 
 // ParseZooCfg reads a ZooKeeper configuration file. It returns warnings about keys that have no effect here, and an
 // error for a key that protects something and that this server cannot obey, for a value that it does not understand,
-// and for a placeholder such as ${PORT}, which nothing fills in. docs/zoo-cfg.md lists all keys. A single server.1 is a
+// and for a placeholder such as ${PORT}, which nothing fills in. docs/zoo-cfg.md lists the keys. A single server.1 is a
 // standalone server. The prefix "zookeeper." of a system property is optional. SASL users come from the file named by
 // saslUsersFile (lines user:password) or java.security.auth.login.config (a JAAS file), and certificates from PEM
 // files. Start checks the configuration, so the caller may add to it first.

@@ -27,8 +27,8 @@ type zooKey struct {
 	why      string
 }
 
-// zooKeys are the keys of ZooKeeper 3.9.5. docs/zoo-cfg.md has the same table. Keys that protect something and that
-// this server cannot obey are refused. Of several matching names the longest counts.
+// zooKeys are the keys of ZooKeeper 3.9.5. docs/zoo-cfg.md has those with an effect. Keys that protect something and
+// that this server cannot obey are refused. Of several matching names the longest counts.
 var zooKeys = []zooKey{
 	{"dataDir", obeyed, "", "the directory of the state"},
 	{"dataLogDir", warned, "", "everything is in dataDir"},

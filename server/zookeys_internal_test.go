@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,15 +25,24 @@ func TestZooCfgPageMatchesTheCode(t *testing.T) {
 	}
 	seen := make(map[string]bool)
 	for _, k := range zooKeys {
-		here := string(k.effect)
-		if k.harmless != "" {
-			here += " (`" + k.harmless + "`)"
-		}
-		want = append(want, fmt.Sprintf("| `%s` | %s | %s |", k.name, here, k.why))
 		if seen[k.name] {
 			t.Errorf("%s: got two rows, want one", k.name)
 		}
 		seen[k.name] = true
+		if k.effect == noEffect { // has no row
+			continue
+		}
+		here := string(k.effect)
+		if k.harmless != "" {
+			here += " (`" + k.harmless + "`)"
+		}
+		row := fmt.Sprintf(" | %s | %s |", here, k.why)
+		same := slices.IndexFunc(want, func(r string) bool { return strings.HasSuffix(r, "`"+row) })
+		if same >= 0 {
+			want[same] = strings.TrimSuffix(want[same], row) + ", `" + k.name + "`" + row
+		} else {
+			want = append(want, "| `"+k.name+"`"+row)
+		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("docs/zoo-cfg.md and zooKeys differ:\n%s", diff)

@@ -7,8 +7,8 @@ import "time"
 // certainty computes until when the ensemble cannot have ended a session. It does not count from every reply: a
 // follower that is cut off from its leader goes on answering pings, and a leader that was replaced without noticing
 // answers pings, reads and syncs, both for seconds after the session has expired elsewhere. It counts from
-// certificates. The rule for a session timeout T, whose argument is in docs/partitions.md and which test/certainty
-// checks in every interleaving of a model:
+// certificates. The rule for a session timeout T, which test/certainty argues for and checks in every
+// interleaving of a model:
 //
 //   - T is the timeout of the session's creation. A session that is granted less at a later handshake ends: see
 //     connectSession.

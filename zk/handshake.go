@@ -97,7 +97,7 @@ func (c *Client) connectSession(s *Session, n *conn) error {
 // lives. A longer one is worth nothing: servers store that of the creation, and a new leader starts its clock with it.
 // A server that grants a shorter one may have shortened the clock before, by a handshake whose reply never came, and
 // may do so again, by one that is still on its way. So the session is lost, unless it has ended already and is only
-// resumed to be closed. docs/partitions.md has the argument.
+// resumed to be closed. test/certainty has the argument.
 func (s *Session) granted(n *conn, resp *wire.ConnectResponse) error {
 	c, timeout := s.client, time.Duration(resp.Timeout)*time.Millisecond
 	s.mu.Lock()

@@ -38,7 +38,7 @@ func open(ctx context.Context, servers string, addresses []string, send func(con
 	}
 	defer q.Close(context.WithoutCancel(ctx))
 	for _, to := range addresses {
-		if _, err := q.Put(ctx, queue.Message{Body: []byte(to)}); err != nil {
+		if err := put(ctx, q, to); err != nil {
 			return err
 		}
 	}
@@ -46,6 +46,11 @@ func open(ctx context.Context, servers string, addresses []string, send func(con
 		return nil
 	}
 	return work(ctx, q, send)
+}
+
+func put(ctx context.Context, q *queue.Queue, to string) error {
+	_, err := q.Put(ctx, queue.Message{Body: []byte(to)}) // nil: it is on the servers' disks
+	return err
 }
 
 // work sends four mails at a time until ctx ends. A mail that fails comes again, each time later, and finally becomes a

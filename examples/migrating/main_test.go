@@ -18,7 +18,7 @@ func TestEverythingOfThePageRuns(t *testing.T) {
 	if err := all(t.Context(), zktest.Run(t).Addr(), work); err != nil {
 		t.Error(err)
 	}
-	if got, want := done.Load(), int32(8); got != want { // a function that was refused returns nil without it
+	if got, want := done.Load(), int32(14); got != want { // a function that was refused returns nil without it
 		t.Errorf("%d functions did their work, want %d", got, want)
 	}
 }

@@ -75,7 +75,8 @@ var rules = []rule{
 	{
 		path: "examples/...",
 		ours: []string{
-			"zk", "lock", "elect", "fence", "queue", "barrier", "counter", "cache", "member", "discovery", "zktest",
+			"zk", "lock", "elect", "fence", "queue", "queue/classic", "barrier", "counter", "cache", "member",
+			"discovery", "zktest",
 		},
 	},
 

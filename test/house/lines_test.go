@@ -1,6 +1,7 @@
 package house_test
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +15,8 @@ const (
 	maxColumns = 120
 	tabColumns = 4
 )
+
+var update = flag.Bool("update", false, "wrap long lines of Markdown")
 
 func TestLinesHaveAtMost120Columns(t *testing.T) {
 	t.Parallel()

@@ -16,19 +16,22 @@ const root = "../../"
 
 func TestGoOfThePagesIsInAnExampleThatIsTested(t *testing.T) {
 	t.Parallel()
-	ours, others := allOf(t, "examples/*/main.go"), allOf(t, "test/bench/migrating/*.go")
+	ours := allOf(t, "examples/*/*.go") + read(t, "fence/sqlite/example_test.go")
+	others := allOf(t, "test/bench/migrating/*.go")
 	for _, page := range []string{
 		"README.md", "docs/library.md", "docs/queues.md", "docs/fencing.md", "docs/migrating.md",
+		"docs/migrating-curator.md", "docs/migrating-curator-data.md", "docs/migrating-kazoo.md",
+		"docs/migrating-others.md",
 	} {
 		blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read(t, page), -1)
 		if len(blocks) == 0 {
 			t.Errorf("%s has no block of Go", page)
 		}
 		for _, block := range blocks {
-			peers := page == "docs/migrating.md" && strings.Contains(others, block[1])
+			peers := page == "docs/migrating-others.md" && strings.Contains(others, block[1])
 			if !peers && !strings.Contains(ours, block[1]) {
-				t.Errorf("this block of %s is in no examples/*/main.go, nor, for other projects' code of "+
-					"docs/migrating.md, in test/bench/migrating:\n%s", page, block[1])
+				t.Errorf("this block of %s is in no program of examples, nor in the Example of fence/sqlite, nor, for "+
+					"other projects' code, in test/bench/migrating:\n%s", page, block[1])
 			}
 		}
 	}
@@ -37,18 +40,20 @@ func TestGoOfThePagesIsInAnExampleThatIsTested(t *testing.T) {
 func TestJavaAndPythonOfThePagesIsInAProgramThatIsTested(t *testing.T) {
 	t.Parallel()
 	indent := regexp.MustCompile(`(?m)^[ \t]+`)
-	programs := map[string]string{
-		"java":   indent.ReplaceAllString(allOf(t, "test/interop/testdata/java/Migrating.java"), ""),
-		"python": indent.ReplaceAllString(allOf(t, "test/interop/testdata/migrating.py"), ""),
-	}
-	fenced := regexp.MustCompile("(?s)```(java|python)\n(.*?)```")
-	blocks := fenced.FindAllStringSubmatch(read(t, "docs/migrating.md"), -1)
-	if len(blocks) == 0 {
-		t.Error("docs/migrating.md has no block of Java or Python")
-	}
-	for _, block := range blocks {
-		if !strings.Contains(programs[block[1]], indent.ReplaceAllString(block[2], "")) {
-			t.Errorf("test/interop/testdata does not have this %s block of docs/migrating.md:\n%s", block[1], block[2])
+	for _, of := range []struct{ page, language, program string }{
+		{"docs/migrating-curator.md", "java", "test/interop/testdata/java/Migrating.java"},
+		{"docs/migrating-curator-data.md", "java", "test/interop/testdata/java/Migrating.java"},
+		{"docs/migrating-kazoo.md", "python", "test/interop/testdata/migrating.py"},
+	} {
+		program := indent.ReplaceAllString(read(t, of.program), "")
+		blocks := regexp.MustCompile("(?s)```"+of.language+"\n(.*?)```").FindAllStringSubmatch(read(t, of.page), -1)
+		if len(blocks) == 0 {
+			t.Errorf("%s has no block of %s", of.page, of.language)
+		}
+		for _, block := range blocks {
+			if !strings.Contains(program, indent.ReplaceAllString(block[1], "")) {
+				t.Errorf("%s does not have this block of %s:\n%s", of.program, of.page, block[1])
+			}
 		}
 	}
 }
@@ -109,6 +114,23 @@ func TestPagesLinkToFilesThatExist(t *testing.T) {
 			}
 		}
 	}
+}
+
+// maxPage is how many lines a page may have, unless a program writes it.
+const maxPage = 300
+
+var generated = []string{"docs/partitions.md", "docs/herd.md"}
+
+func TestPagesAreShort(t *testing.T) {
+	t.Parallel()
+	walkFiles(t, func(path, text string) {
+		if filepath.Ext(path) != ".md" || slices.Contains(generated, path) || covers("test/bench/...", path) {
+			return
+		}
+		if n := strings.Count(text, "\n"); n > maxPage {
+			t.Errorf("%s has %d lines, want at most %d", path, n, maxPage)
+		}
+	})
 }
 
 // anchors returns the fragment identifiers that GitHub gives to a page's headings.

@@ -7,7 +7,8 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/test/peer"
 )
 
-// TestCodeOfThePeersInMigratingRuns runs the Java and the Python code of docs/migrating.md.
+// TestCodeOfThePeersInMigratingRuns runs the Java code of docs/migrating-curator.md and the Python code of
+// docs/migrating-kazoo.md.
 func TestCodeOfThePeersInMigratingRuns(t *testing.T) {
 	t.Parallel()
 	t.Run("Curator", func(t *testing.T) {

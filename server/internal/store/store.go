@@ -3,6 +3,8 @@
 //
 // A zxid is never used twice, even if it was answered without a commit: every batch reserves zxids ahead of its own,
 // and a store that was not closed cleanly opens at the end of the reserve.
+//
+// There are no snapshots: Pebble's log and tables are the state, and opening a store reads all of it into a tree.
 package store
 
 // Opening and closing a store; its keys.

@@ -1,4 +1,4 @@
-"""Runs the Python code of docs/migrating.md, each function once.
+"""Runs the Python code of docs/migrating-kazoo.md, each function once.
 
 usage: migrating.py SERVERS
 """

@@ -1,3 +1,5 @@
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
@@ -6,13 +8,19 @@ import org.apache.curator.framework.recipes.atomic.DistributedAtomicLong;
 import org.apache.curator.framework.recipes.barriers.DistributedDoubleBarrier;
 import org.apache.curator.framework.recipes.cache.ChildData;
 import org.apache.curator.framework.recipes.cache.CuratorCache;
+import org.apache.curator.framework.recipes.cache.PathChildrenCache;
 import org.apache.curator.framework.recipes.leader.LeaderLatch;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.framework.recipes.nodes.GroupMember;
+import org.apache.curator.framework.recipes.queue.DistributedQueue;
+import org.apache.curator.framework.recipes.queue.QueueBuilder;
+import org.apache.curator.framework.recipes.queue.QueueConsumer;
+import org.apache.curator.framework.recipes.queue.QueueSerializer;
 import org.apache.curator.framework.recipes.queue.SimpleDistributedQueue;
+import org.apache.curator.framework.recipes.shared.SharedCount;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 import org.apache.curator.retry.RetryNTimes;
 import org.apache.curator.x.discovery.ServiceDiscovery;
@@ -20,10 +28,11 @@ import org.apache.curator.x.discovery.ServiceDiscoveryBuilder;
 import org.apache.curator.x.discovery.ServiceInstance;
 import org.apache.curator.x.discovery.ServiceProvider;
 
-/** Runs the Java code of docs/migrating.md, each method once. */
+/** Runs the Java code of docs/migrating-curator*.md, each method once. */
 final class Migrating {
     private static int worked;
     private static volatile boolean applied;
+    private static final BlockingQueue<String> consumed = new LinkedBlockingQueue<>();
 
     private static void work() {
         worked++;
@@ -71,6 +80,16 @@ final class Migrating {
         Steps.equal(new String(item), "to: ann");
     }
 
+    private static void orders(
+        CuratorFramework client, QueueConsumer<String> consumer, QueueSerializer<String> serializer) throws Exception {
+        DistributedQueue<String> orders =
+            QueueBuilder.builder(client, consumer, serializer, "/orders").lockPath("/orders-locks").buildQueue();
+        orders.start();
+        orders.put("order 42");
+        Steps.until("consumed", () -> !consumed.isEmpty());
+        orders.close();
+    }
+
     private static void meet(CuratorFramework client) throws Exception {
         DistributedDoubleBarrier barrier = new DistributedDoubleBarrier(client, "/app/start", 1);
         barrier.enter();
@@ -85,6 +104,14 @@ final class Migrating {
         Steps.equal(n.postValue(), 1L);
     }
 
+    private static void level(CuratorFramework client) throws Exception {
+        SharedCount level = new SharedCount(client, "/level", 0);
+        level.start();
+        boolean set = level.trySetCount(level.getVersionedValue(), level.getCount() + 1);
+        Steps.yes(set, "not set");
+        level.close();
+    }
+
     private static void follow(CuratorFramework client) throws Exception {
         client.create().forPath("/config");
         CuratorCache cache = CuratorCache.build(client, "/config");
@@ -92,6 +119,16 @@ final class Migrating {
         cache.start();
         Steps.until("told of the node", () -> applied);
         cache.close();
+    }
+
+    private static void children(CuratorFramework client) throws Exception {
+        applied = false;
+        client.create().forPath("/config/color");
+        PathChildrenCache children = new PathChildrenCache(client, "/config", true);
+        children.getListenable().addListener((c, event) -> apply(event.getData()));
+        children.start();
+        Steps.until("told of the child", () -> applied);
+        children.close();
     }
 
     private static void join(CuratorFramework client) throws Exception {
@@ -130,9 +167,12 @@ final class Migrating {
             semaphore(client);
             lead(client);
             queue(client);
+            orders(client, Recipes.into(consumed), Recipes.TEXT);
             meet(client);
             count(client);
+            level(client);
             follow(client);
+            children(client);
             join(client);
             services(client);
         }

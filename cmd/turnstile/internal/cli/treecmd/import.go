@@ -261,7 +261,7 @@ func (m *importer) send(ctx context.Context, nodes []entry) error {
 			m.created += len(nodes)
 			return nil
 		case lost > 0 && errors.Is(err, zk.NodeExists):
-			// A partition may have delivered the first attempt late (docs/decisions/029).
+			// A partition may have delivered the first attempt late (docs/decisions/029-barrier.md).
 		case zk.OutcomeOf(err) == zk.NotSent && ctx.Err() == nil:
 			continue
 		case m.mayNotSet(err, nodes):

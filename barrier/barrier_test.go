@@ -168,9 +168,8 @@ func TestWaitThatEndsAtAnyStepLeavesNoWatch(t *testing.T) {
 	t.Parallel()
 	for step, more := 1, true; more; step++ {
 		more = false
-		synctest.Test(t, func(t *testing.T) {
-			var net zktest.Net
-			w := &world{zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute)), t}
+		zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+			w := &world{srv, t}
 			w.create("/app", path)
 			client := w.Client(t, timeout)
 			ctx, cancel := context.WithCancel(t.Context())
@@ -191,7 +190,7 @@ func TestWaitThatEndsAtAnyStepLeavesNoWatch(t *testing.T) {
 			w.Control(nil)
 			synctest.Wait()
 			w.NoWatches(t)
-		})
+		}, zktest.SessionTimeouts(time.Second, time.Minute))
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/barrier"
@@ -37,9 +36,8 @@ func eachStep(t *testing.T, f func(t *testing.T, w *world)) {
 				}
 				more = false
 				t.Run(strconv.Itoa(step), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						var net zktest.Net
-						w := &world{zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute)), t}
+					zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+						w := &world{srv, t}
 						w.create("/app")
 						w.Control(func(r zktest.Request) zktest.Fault {
 							if r.Seq == step {
@@ -50,7 +48,7 @@ func eachStep(t *testing.T, f func(t *testing.T, w *world)) {
 						})
 						f(t, w)
 						w.Control(nil)
-					})
+					}, zktest.SessionTimeouts(time.Second, time.Minute))
 				})
 			}
 		})
@@ -150,9 +148,8 @@ func TestEnterThatEndsAtAnyStepLeavesNothingBehind(t *testing.T) { // CURATOR-31
 			t.Parallel()
 			for step, more := 1, true; more; step++ {
 				more = false
-				synctest.Test(t, func(t *testing.T) {
-					var net zktest.Net
-					w := &world{zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute)), t}
+				zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+					w := &world{srv, t}
 					w.create("/app")
 					d := w.double(2)
 					ctx, cancel := context.WithCancel(t.Context())
@@ -176,7 +173,7 @@ func TestEnterThatEndsAtAnyStepLeavesNothingBehind(t *testing.T) { // CURATOR-31
 					}
 					w.wantChildren(path)
 					w.NoWatches(t)
-				})
+				}, zktest.SessionTimeouts(time.Second, time.Minute))
 			}
 		})
 	}
@@ -190,9 +187,8 @@ func TestJoinThatEndsAtAnyStepLeavesNothingBehind(t *testing.T) {
 			t.Parallel()
 			for step, more := 1, true; more; step++ {
 				more = false
-				synctest.Test(t, func(t *testing.T) {
-					var net zktest.Net
-					w := &world{zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute)), t}
+				zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+					w := &world{srv, t}
 					w.create("/app")
 					r := newRounds(t, w.Client(t, timeout), 2, barrier.FailRound)
 					ctx, cancel := context.WithCancel(t.Context())
@@ -214,7 +210,7 @@ func TestJoinThatEndsAtAnyStepLeavesNothingBehind(t *testing.T) {
 					time.Sleep(10 * time.Second)
 					w.Control(nil)
 					w.wantNothingLeft()
-				})
+				}, zktest.SessionTimeouts(time.Second, time.Minute))
 			}
 		})
 	}

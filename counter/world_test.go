@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/counter"
@@ -28,10 +27,9 @@ type world struct {
 func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var net zktest.Net
-		test(t, &world{zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute)), t})
-	})
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+		test(t, &world{srv, t})
+	}, zktest.SessionTimeouts(time.Second, time.Minute))
 }
 
 func must(t *testing.T, err error) {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/discovery"
@@ -448,9 +447,7 @@ func TestProviderGoesOnWithoutAConnection(t *testing.T) {
 // Promise: 17
 func TestProviderOutlivesARefusal(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var net zktest.Net
-		srv := zktest.Run(t, zktest.On(&net))
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		r := registry(t, srv.Client(t, time.Minute), discovery.Config{})
 		register(t, r, discovery.Instance{ID: "a"})
 		other := srv.Session(t, time.Minute)
@@ -493,9 +490,8 @@ func TestProviderOutlivesARefusal(t *testing.T) {
 // Promise: 17
 func TestOneClientRegistersAnIDOnce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var net zktest.Net
-		client := zktest.Run(t, zktest.On(&net)).Client(t, time.Minute)
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+		client := srv.Client(t, time.Minute)
 		r, again := registry(t, client, discovery.Config{}), registry(t, client, discovery.Config{})
 		first := register(t, r, discovery.Instance{ID: "a"})
 		for _, r := range []*discovery.Registry{r, again} {

@@ -21,10 +21,9 @@ import (
 func inBubble(t *testing.T, test func(t *testing.T, srv *zktest.Server)) {
 	t.Helper()
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var net zktest.Net
-		test(t, zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute)))
-	})
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+		test(t, srv)
+	}, zktest.SessionTimeouts(time.Second, time.Minute))
 }
 
 func node(t *testing.T, path string) *fence.Node {

@@ -277,11 +277,9 @@ func TestDelaySurvivesLostReplies(t *testing.T) {
 					if nth > soak.Pick(10, 16) {
 						break
 					}
-					synctest.Test(t, func(t *testing.T) {
-						var net zktest.Net
-						srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute))
+					zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 						delaySurvives(t, &world{srv, t}, kind, nth, fault)
-					})
+					}, zktest.SessionTimeouts(time.Second, time.Minute))
 				}
 			})
 		}

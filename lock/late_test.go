@@ -3,7 +3,6 @@ package lock_test
 import (
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/zk"
@@ -20,9 +19,7 @@ func TestNodeOfACreationThatComesLateIsRemoved(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var net zktest.Net
-				srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute))
+			zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 				client := srv.Client(t, certainTimeout)
 				sess := session(t, client)
 				for _, dir := range []string{"/locks", path, path + "-2", path + "/locks", path + "/leases"} {
@@ -74,7 +71,7 @@ func TestNodeOfACreationThatComesLateIsRemoved(t *testing.T) {
 				if err := hold.UnlockWait(t.Context()); err != nil {
 					t.Error(err)
 				}
-			})
+			}, zktest.SessionTimeouts(time.Second, time.Minute))
 		})
 	}
 }

@@ -3,7 +3,6 @@ package lock
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/zk"
@@ -14,9 +13,7 @@ import (
 // cause.
 func TestEndOfTheSessionIsNotTakenForALostConnection(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var net zktest.Net
-		srv := zktest.Run(t, zktest.On(&net))
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		m, err := NewMutex(srv.Client(t, 20*time.Second), "/locks/report", Config{})
 		if err != nil {
 			t.Fatal(err)

@@ -161,9 +161,7 @@ func freeUncertain(t *testing.T, take func(context.Context, *zk.Client) (*lock.H
 // Promise: 2
 func TestUncertainHoldIsFollowedByOneOfTheSameMutex(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var net zktest.Net
-		srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute))
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		m := mutex(t, srv.Client(t, certainTimeout))
 		hold := acquire(t, m)
 		srv.Control(zktest.WithoutQuorum(hold.Session().ID()))
@@ -178,7 +176,7 @@ func TestUncertainHoldIsFollowedByOneOfTheSameMutex(t *testing.T) {
 		if err := again.UnlockWait(t.Context()); err != nil {
 			t.Error(err)
 		}
-	})
+	}, zktest.SessionTimeouts(time.Second, time.Minute))
 }
 
 // Certainty costs a lock that is taken and given back nothing, however long its client has been idle.
@@ -186,9 +184,7 @@ func TestUncertainHoldIsFollowedByOneOfTheSameMutex(t *testing.T) {
 // Promise: 2
 func TestLockOfAnIdleClientTakesTwoWrites(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var net zktest.Net
-		srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute))
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		client := srv.Client(t, certainTimeout)
 		for _, dir := range []string{"/locks", path} { // a container would be collected meanwhile
 			if _, err := session(t, client).Create(t.Context(), dir, nil, zk.Persistent); err != nil {
@@ -214,7 +210,7 @@ func TestLockOfAnIdleClientTakesTwoWrites(t *testing.T) {
 				t.Fatalf("requests %v, want create, getChildren and delete", asked)
 			}
 		}
-	})
+	}, zktest.SessionTimeouts(time.Second, time.Minute))
 }
 
 // A waiter is not given the lock before a quorum has confirmed its session: that may have expired where the server that
@@ -229,9 +225,7 @@ func TestWaiterIsCertainBeforeItHolds(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var net zktest.Net
-				srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute))
+			zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 				first, err := take(t.Context(), srv.Client(t, certainTimeout))
 				if err != nil {
 					t.Fatal(err)
@@ -260,7 +254,7 @@ func TestWaiterIsCertainBeforeItHolds(t *testing.T) {
 				if err := r.hold.UnlockWait(t.Context()); err != nil {
 					t.Error(err)
 				}
-			})
+			}, zktest.SessionTimeouts(time.Second, time.Minute))
 		})
 	}
 }

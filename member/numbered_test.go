@@ -124,9 +124,7 @@ func TestNumberedNodeIsFoundAfterALostReply(t *testing.T) {
 func TestNumberedNodeThatIsCreatedLateIsRemoved(t *testing.T) {
 	t.Parallel()
 	for _, closed := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			var net zktest.Net
-			srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(100*time.Millisecond, time.Hour))
+		zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 			sess := srv.Session(t, time.Hour)
 			if _, err := sess.Create(t.Context(), "/dir", nil, zk.Persistent); err != nil {
 				t.Fatal(err)
@@ -171,6 +169,6 @@ func TestNumberedNodeThatIsCreatedLateIsRemoved(t *testing.T) {
 					t.Errorf("%s is left, and the Node is %s", at, n.Path())
 				}
 			}
-		})
+		}, zktest.SessionTimeouts(100*time.Millisecond, time.Hour))
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/member"
@@ -323,9 +322,7 @@ func TestDifferentSetsAndForeignLocksHinderOnlyTheirItems(t *testing.T) {
 // Promise: 20
 func TestItemThatIsWantedAgainMeanwhileComesBack(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var net zktest.Net
-		srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(100*time.Millisecond, time.Hour))
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		p, err := member.NewPartitioner(srv.Client(t, time.Minute), "/share", "a", []string{"x"},
 			member.PartitionerConfig{})
 		if err != nil {
@@ -361,7 +358,7 @@ func TestItemThatIsWantedAgainMeanwhileComesBack(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-	})
+	}, zktest.SessionTimeouts(100*time.Millisecond, time.Hour))
 }
 
 // Items move also if members or items never settle.
@@ -369,9 +366,7 @@ func TestItemThatIsWantedAgainMeanwhileComesBack(t *testing.T) {
 // Promise: 20
 func TestChangesThatGoOnDelayItemsForAWhileOnly(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var net zktest.Net
-		srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(100*time.Millisecond, time.Hour))
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		p, err := member.NewPartitioner(srv.Client(t, time.Minute), "/share", "a", nil, member.PartitionerConfig{})
 		if err != nil {
 			t.Fatal(err)
@@ -399,7 +394,7 @@ func TestChangesThatGoOnDelayItemsForAWhileOnly(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-	})
+	}, zktest.SessionTimeouts(100*time.Millisecond, time.Hour))
 }
 
 // Promise: 20

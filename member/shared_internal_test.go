@@ -2,7 +2,6 @@ package member
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/zk"
@@ -27,9 +26,7 @@ func TestNothingIsKeptOfNodesThatAreClosed(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []NodeMode{Ephemeral, EphemeralSequential, Persistent, PersistentSequential} {
 		for _, lost := range []bool{false, true} {
-			synctest.Test(t, func(t *testing.T) {
-				var net zktest.Net
-				srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(100*time.Millisecond, time.Hour))
+			zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 				client := srv.Client(t, time.Second)
 				srv.Control(func(r zktest.Request) zktest.Fault {
 					if lost && r.Op == zktest.OpCreate && r.Nth == 1 {
@@ -66,7 +63,7 @@ func TestNothingIsKeptOfNodesThatAreClosed(t *testing.T) {
 				if n := shared(client); n > 0 {
 					t.Errorf("mode %d, lost=%t: %d nodes are known after Close", mode, lost, n)
 				}
-			})
+			}, zktest.SessionTimeouts(100*time.Millisecond, time.Hour))
 		}
 	}
 }

@@ -19,9 +19,7 @@ import (
 // Promise: 16
 func TestMemberThatJoinsAgainDoesNotVanish(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var net zktest.Net
-		srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(100*time.Millisecond, time.Hour))
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		sess := srv.Session(t, time.Hour)
 		g := group(t, srv.Client(t, time.Minute), member.GroupMember)
 		first := join(t, g, "a", nil)
@@ -65,7 +63,7 @@ func TestMemberThatJoinsAgainDoesNotVanish(t *testing.T) {
 		if err := first.LeaveWait(within(t)); err != nil {
 			t.Fatal(err)
 		}
-	})
+	}, zktest.SessionTimeouts(100*time.Millisecond, time.Hour))
 }
 
 // After a creation of unknown outcome, a Node that is closed looks for a node that comes late. It leaves that of a Node
@@ -74,9 +72,7 @@ func TestMemberThatJoinsAgainDoesNotVanish(t *testing.T) {
 // Promise: 16
 func TestLookForALateNodeLeavesThatOfAMemberThatJoinsAgain(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var net zktest.Net
-		srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(100*time.Millisecond, time.Hour))
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		sess := srv.Session(t, time.Hour)
 		if _, err := sess.Create(t.Context(), "/app", nil, zk.Persistent); err != nil {
 			t.Fatal(err)
@@ -111,7 +107,7 @@ func TestLookForALateNodeLeavesThatOfAMemberThatJoinsAgain(t *testing.T) {
 		if _, there, err := sess.Exists(t.Context(), m.Node()); there || err != nil {
 			t.Errorf("there after Leave: %v, %v", there, err)
 		}
-	})
+	}, zktest.SessionTimeouts(100*time.Millisecond, time.Hour))
 }
 
 // What comes late without another Node is removed.
@@ -119,9 +115,7 @@ func TestLookForALateNodeLeavesThatOfAMemberThatJoinsAgain(t *testing.T) {
 // Promise: 16
 func TestNodeThatIsCreatedAfterCloseIsRemoved(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var net zktest.Net
-		srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(100*time.Millisecond, time.Hour))
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		client := srv.Client(t, time.Second)
 		own, err := client.Session(t.Context())
 		if err != nil {
@@ -144,7 +138,7 @@ func TestNodeThatIsCreatedAfterCloseIsRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 		awaitNode(t, own, "/node", gone)
-	})
+	}, zktest.SessionTimeouts(100*time.Millisecond, time.Hour))
 }
 
 // Two Nodes of one client keep one node. Closing one leaves the node to the other, and the last one removes it.

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/zk"
@@ -12,9 +11,7 @@ import (
 // The leader's clock was ahead when a consumer said that it empties a bucket, and another server leads now.
 func TestSignOfAMoverFromAClockThatWasAheadCountsForNothing(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var net zktest.Net
-		srv := zktest.Run(t, zktest.On(&net))
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		q, err := New(srv.Client(t, 20*time.Second), "/q", Config{})
 		if err != nil {
 			t.Fatal(err)

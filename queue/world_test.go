@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/queue"
@@ -27,11 +26,9 @@ type world struct {
 func inWorld(t *testing.T, test func(t *testing.T, w *world), opts ...zktest.Option) {
 	t.Helper()
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var net zktest.Net
-		opts := append([]zktest.Option{zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute)}, opts...)
-		test(t, &world{zktest.Run(t, opts...), t})
-	})
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+		test(t, &world{srv, t})
+	}, append([]zktest.Option{zktest.SessionTimeouts(time.Second, time.Minute)}, opts...)...)
 }
 
 // queue returns a queue of its own client, which is another process as far as the server knows.

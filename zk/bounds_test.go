@@ -264,9 +264,7 @@ func TestCredentialThatNoServerAcceptsIsRefused(t *testing.T) {
 // Promise: 2
 func TestSessionThatOwnsAndWatchesMuchKeepsItsConnection(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var net zktest.Net
-		srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute))
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		s := srv.Session(t, ownTimeout)
 		ctx := t.Context()
 		o := new(owner)
@@ -299,5 +297,5 @@ func TestSessionThatOwnsAndWatchesMuchKeepsItsConnection(t *testing.T) {
 		if _, _, err := s.Exists(ctx, "/"); err != nil {
 			t.Error(err)
 		}
-	})
+	}, zktest.SessionTimeouts(time.Second, time.Minute))
 }

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	zookeeper "github.com/seed-a3166700/turnstile/internal/test/peer"
@@ -272,9 +271,7 @@ func TestExpiredSessionIsFollowedByANewOne(t *testing.T) {
 // Promise: 2
 func TestHolderIsToldBeforeTheServerLetsGo(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var network zktest.Net
-		srv := zktest.Run(t, zktest.On(&network), zktest.Tick(time.Second))
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		watcher := srv.Session(t, time.Minute)
 		holder := srv.Session(t, 10*time.Second)
 		if _, err := holder.Create(t.Context(), "/held", nil, zk.Ephemeral); err != nil {
@@ -293,15 +290,13 @@ func TestHolderIsToldBeforeTheServerLetsGo(t *testing.T) {
 			t.Errorf("told only %v before the node went", early)
 		}
 		srv.Heal()
-	})
+	}, zktest.Tick(time.Second))
 }
 
 // Promise: 2
 func TestLostSessionIsClosedNoSoonerThanItsMarginIsOver(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var network zktest.Net
-		srv := zktest.Run(t, zktest.On(&network))
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		s := srv.Session(t, 10*time.Second)
 		other := srv.Session(t, time.Minute)
 		if _, err := s.Create(t.Context(), "/held", nil, zk.Ephemeral); err != nil {
@@ -392,9 +387,7 @@ func TestCloseReturnsNilOnlyIfTheServerHasSaidThatTheSessionIsClosed(t *testing.
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var net zktest.Net
-				srv := zktest.Run(t, zktest.On(&net))
+			zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 				client, err := zk.Open(t.Context(), srv.Config(10*time.Second))
 				if err != nil {
 					t.Fatal(err)

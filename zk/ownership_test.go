@@ -68,9 +68,7 @@ func (c *counter) decide(r zktest.Request) zktest.Fault {
 // owning runs f in a bubble with a session that has created a node, and with a counter of its requests since.
 func owning(t *testing.T, f func(t *testing.T, srv *zktest.Server, sess *zk.Session, c *counter)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		var net zktest.Net
-		srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute))
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		sess := srv.Session(t, ownTimeout)
 		if _, err := sess.Create(t.Context(), "/own", nil, zk.Ephemeral); err != nil {
 			t.Fatal(err)
@@ -79,7 +77,7 @@ func owning(t *testing.T, f func(t *testing.T, srv *zktest.Server, sess *zk.Sess
 		srv.Control(c.decide)
 		f(t, srv, sess, c)
 		srv.Control(nil)
-	})
+	}, zktest.SessionTimeouts(time.Second, time.Minute))
 }
 
 func begin(t *testing.T, sess *zk.Session, o *owner) *zk.Ownership {
@@ -524,9 +522,7 @@ func TestCertifyEndsWithItsContextAndWithTheSession(t *testing.T) {
 
 func TestNoCertificatesWritesNothing(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var net zktest.Net
-		srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute))
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		cfg := srv.Config(ownTimeout)
 		cfg.NoCertificates, cfg.Margin = true, ownTimeout/2
 		client, err := zk.Open(t.Context(), cfg)
@@ -550,7 +546,7 @@ func TestNoCertificatesWritesNothing(t *testing.T) {
 			t.Errorf("requests %v, lost %v; want pings alone to do", c.seen, own.Err())
 		}
 		own.End()
-	})
+	}, zktest.SessionTimeouts(time.Second, time.Minute))
 }
 
 func TestOwnershipThatBeginsAfterTheSessionsEndIsNeverToldOfAnother(t *testing.T) {

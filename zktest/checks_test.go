@@ -78,9 +78,7 @@ func TestChecksFindWhatIsLeft(t *testing.T) {
 
 func TestCheckCountsWatchesForChildren(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var n zktest.Net
-		srv := zktest.Run(t, zktest.On(&n))
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		newRaw(t, srv.Link).wantDo(wire.OK, request{wire.OpGetChildren, &wire.PathWatchRequest{Path: "/", Watch: true}})
 		var rec recorder
 		srv.NoWatches(&rec)

@@ -103,9 +103,7 @@ func endFirst(t *testing.T, random *rand.Rand, silence func(context.Context, *zk
 
 func TestSessionThatIsReachedOnceInAWhileLives(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var n zktest.Net
-		srv := zktest.Run(t, zktest.On(&n))
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		s := srv.Session(t, 10*time.Second)
 		if _, err := s.Create(t.Context(), "/mine", nil, zk.Ephemeral); err != nil {
 			t.Fatal(err)

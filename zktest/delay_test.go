@@ -20,9 +20,7 @@ func wantAfter(t *testing.T, start time.Time, d time.Duration) {
 
 func TestDelayOfARequestHoldsWhatIsBehindIt(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var n zktest.Net
-		srv := zktest.Run(t, zktest.On(&n))
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		r := newRaw(t, srv.Link)
 		srv.Control(func(q zktest.Request) zktest.Fault {
 			if q.Op == zktest.OpCreate {
@@ -43,9 +41,7 @@ func TestDelayOfARequestHoldsWhatIsBehindIt(t *testing.T) {
 
 func TestDelayOfAReplyHoldsWhatIsBehindIt(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var n zktest.Net
-		srv := zktest.Run(t, zktest.On(&n))
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		r, other := newRaw(t, srv.Link), newRaw(t, srv.Link)
 		srv.Control(once(zktest.OpCreate, zktest.DelayReply(time.Second)))
 		start := time.Now()
@@ -61,9 +57,7 @@ func TestDelayOfAReplyHoldsWhatIsBehindIt(t *testing.T) {
 
 func TestDelayedLinkHasThatMuchMoreLatency(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var n zktest.Net
-		srv := zktest.Run(t, zktest.On(&n))
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		r, other := newRaw(t, srv.Link), newRaw(t, srv.Link)
 		srv.Delay(10*time.Millisecond, r.SessionID)
 		start := time.Now()
@@ -81,9 +75,7 @@ func TestDelayedLinkHasThatMuchMoreLatency(t *testing.T) {
 
 func TestHeldReplyIsSilenceUntilItIsReleased(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var n zktest.Net
-		srv := zktest.Run(t, zktest.On(&n), zktest.SessionTimeouts(time.Second, 24*time.Hour))
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		r := dialRaw(t, srv.Link)
 		if err := r.connect(0, nil); err != nil {
 			t.Fatal(err)
@@ -96,14 +88,12 @@ func TestHeldReplyIsSilenceUntilItIsReleased(t *testing.T) {
 		wantSilence(t, r.conn)
 		release()
 		r.want(1, wire.OK)
-	})
+	}, zktest.SessionTimeouts(time.Second, 24*time.Hour))
 }
 
 func TestHalfOpenLinkIsSilentOnBothSides(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var n zktest.Net
-		srv := zktest.Run(t, zktest.On(&n))
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		srv.StopClock()
 		r, other := newRaw(t, srv.Link), newRaw(t, srv.Link)
 		r.wantDo(wire.OK, watch("/"))
@@ -119,9 +109,7 @@ func TestHalfOpenLinkIsSilentOnBothSides(t *testing.T) {
 
 func TestMutedRequestIsSilenceWhileAllIsApplied(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var n zktest.Net
-		srv := zktest.Run(t, zktest.On(&n))
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		srv.StopClock()
 		r, other := newRaw(t, srv.Link), newRaw(t, srv.Link)
 		srv.Control(once(zktest.OpCreate, zktest.Mute))
@@ -134,9 +122,7 @@ func TestMutedRequestIsSilenceWhileAllIsApplied(t *testing.T) {
 
 func TestFrozenLinkDeliversEverythingInOrderInTheEnd(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var n zktest.Net
-		srv := zktest.Run(t, zktest.On(&n))
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		srv.StopClock()
 		r, other := newRaw(t, srv.Link), newRaw(t, srv.Link)
 		r.wantDo(wire.OK, watch("/"))
@@ -155,9 +141,7 @@ func TestFrozenLinkDeliversEverythingInOrderInTheEnd(t *testing.T) {
 
 func TestRequestOfAClientThatHasLongGoneArrivesLate(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var n zktest.Net
-		srv := zktest.Run(t, zktest.On(&n))
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		r, other := newRaw(t, srv.Link), newRaw(t, srv.Link)
 		srv.Freeze(r.SessionID)
 		r.send(create("/late"))

@@ -54,11 +54,9 @@
 // A Net is an in-memory network. On it, server and clients run in a testing/synctest bubble, where a session of an hour
 // expires without waiting and a delay is exact.
 //
-//	synctest.Test(t, func(t *testing.T) {
-//		var net zktest.Net
-//		srv := zktest.Run(t, zktest.On(&net))
+//	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 //		sess := srv.Session(t, 30*time.Second)
-//		net.Cut()
+//		srv.Cut(sess.ID())
 //		<-sess.Context().Done() // no real second passes
 //	})
 //

@@ -3,7 +3,6 @@ package zktest_test
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 
 	"github.com/seed-a3166700/turnstile/internal/test/peer"
 	"github.com/seed-a3166700/turnstile/internal/wire"
@@ -100,9 +99,7 @@ func TestFaultsInABubble(t *testing.T) {
 	for name, test := range faultTests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var n zktest.Net
-				srv := zktest.Run(t, zktest.On(&n))
+			zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 				withNode(t, srv.Link, "/t", test)
 			})
 		})

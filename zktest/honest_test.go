@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/test/peer"
@@ -177,9 +176,7 @@ func TestClientKnowsWhatItDidWhateverTheFaultAndTheStep(t *testing.T) {
 	for name, fault := range everyFault {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var n zktest.Net
-				srv := zktest.Run(t, zktest.On(&n))
+			zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 				tryEveryStep(t, srv.Link, "/t", fault)
 			})
 		})

@@ -189,9 +189,7 @@ func TestLockIsExclusiveAndLeavesNothingWhateverHitsItAtWhicheverStep(t *testing
 	for name, fault := range stepFaults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var n zktest.Net
-				srv := zktest.Run(t, zktest.On(&n))
+			zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 				steps := 0
 				for step := range soak.Steps(name, stepFaults) {
 					if !contend(t, srv, fmt.Sprintf("/locks/%d", step), step, fault) {

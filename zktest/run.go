@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/server"
@@ -26,6 +27,17 @@ type Server struct {
 	// running has one slot. The goroutine that takes the server out of it owns the server until it puts it back. The
 	// slot holds nil while the server is stopped.
 	running chan *server.Server
+}
+
+// Bubble runs test in a testing/synctest bubble, with a server on a network of its own. No real time passes there: when
+// all goroutines of the bubble wait, the clock goes on at once. Clients of Server.Client and Server.Session are closed
+// at the end; test must close others, and end all its goroutines.
+func Bubble(t *testing.T, test func(t *testing.T, srv *Server), opts ...Option) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var network Net
+		test(t, Run(t, append([]Option{On(&network)}, opts...)...))
+	})
 }
 
 // Run starts a server with an empty tree, in memory, on a free port of the loopback interface. It closes the server

@@ -22,9 +22,7 @@ func pass(d time.Duration) { <-time.After(d) }
 
 func TestSilentSessionExpiresInNoTime(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var n zktest.Net
-		srv := zktest.Run(t, zktest.On(&n))
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		other := newRaw(t, srv.Link)
 		r := dialRaw(t, srv.Link)
 		start := time.Now()
@@ -113,9 +111,7 @@ func TestSequenceCanBePreset(t *testing.T) {
 
 func TestNothingExpiresWhileTheClockStandsStill(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var n zktest.Net
-		srv := zktest.Run(t, zktest.On(&n))
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		r := newRaw(t, srv.Link)
 		srv.StopClock()
 		pass(time.Hour)
@@ -155,9 +151,7 @@ func TestDurableServerKeepsNodesAndSessionsOverARestart(t *testing.T) {
 
 func TestDurableServerRestartsInABubble(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var n zktest.Net
-		srv := zktest.Run(t, zktest.On(&n), zktest.Durable())
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		s := srv.Session(t, 30*time.Second)
 		if _, err := s.Create(t.Context(), "/a", nil, zk.Ephemeral); err != nil {
 			t.Fatal(err)
@@ -173,7 +167,7 @@ func TestDurableServerRestartsInABubble(t *testing.T) {
 		if got := srv.Sessions(); !slices.Contains(got, s.ID()) {
 			t.Errorf("got sessions %x, want %x among them", got, s.ID())
 		}
-	})
+	}, zktest.Durable())
 }
 
 func TestStoppedServerRefusesUntilItIsStartedAgain(t *testing.T) {
@@ -263,13 +257,11 @@ func TestTLSOnSocketsAndOnANet(t *testing.T) {
 	})
 	t.Run("net", func(t *testing.T) {
 		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			var n zktest.Net
-			srv := zktest.Run(t, zktest.On(&n), zktest.TLS())
+		zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 			if _, err := srv.Session(t, 30*time.Second).Create(t.Context(), "/a", nil, zk.Persistent); err != nil {
 				t.Error(err)
 			}
-		})
+		}, zktest.TLS())
 	})
 }
 

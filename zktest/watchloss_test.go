@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/test/peer"
@@ -103,9 +102,7 @@ func TestNoWatchEventIsLostWhileTheConnectionIsCut(t *testing.T) {
 	})
 	t.Run("bubble", func(t *testing.T) {
 		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			var n zktest.Net
-			srv := zktest.Run(t, zktest.On(&n))
+		zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 			newRaw(t, srv.Link).wantDo(0, create("/w"))
 			random := rand.New(rand.NewPCG(1, 2))
 			watchMany(t, srv.Link, "/w", nodes, rounds, func(session int64, _ int) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
@@ -33,9 +32,8 @@ type world struct {
 func inWorld(t *testing.T, mode zk.Mode, test func(t *testing.T, w *world)) {
 	t.Helper()
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var net zktest.Net
-		w := &world{Server: zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute)), t: t}
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+		w := &world{Server: srv, t: t}
 		w.client = w.Client(t, timeout)
 		next := 0
 		w.pool = &attempt.Pool{
@@ -50,7 +48,7 @@ func inWorld(t *testing.T, mode zk.Mode, test func(t *testing.T, w *world)) {
 			Created: func(path string, _ int64) { w.made = append(w.made, path) },
 		}
 		test(t, w)
-	})
+	}, zktest.SessionTimeouts(time.Second, time.Minute))
 }
 
 // session returns the live session.

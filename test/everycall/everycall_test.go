@@ -47,10 +47,9 @@ type world struct {
 
 func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		var net zktest.Net
-		test(t, &world{zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(time.Second, time.Minute)), t})
-	})
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+		test(t, &world{srv, t})
+	}, zktest.SessionTimeouts(time.Second, time.Minute))
 }
 
 // wantData returns an error unless the node at path holds data.

@@ -3,6 +3,7 @@ package zk
 // The writes that prove a session to be alive.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -235,7 +236,14 @@ func (s *Session) proved(c *call) {
 	if ours {
 		n.proof = nil
 	}
+	broken := cmp.Or(s.cause, ErrConnectionLost)
 	s.mu.Unlock()
+	switch passed := c.op == wire.OpSync && c.err == nil && c.code == wire.OK; {
+	case !passed:
+		c.reportProof(c.failure())
+	case !ours:
+		c.reportProof(broken)
+	}
 	for i, r := range c.multi {
 		if r.Err == wire.NoNode {
 			node := p.nodes[i]

@@ -34,6 +34,7 @@ type Item struct {
 	cancel   func(cause error) // ends ctx, and its timer
 	busy     chan struct{}     // it is being finished, until this is closed; nil if it is not
 	finished bool
+	ended    bool // the hook Ended was told, or is about to be
 	over     bool // ctx has ended with ErrFinished, or does when it is created
 }
 

@@ -390,6 +390,7 @@ func TestPurgeTellsNoHook(t *testing.T) {
 		q := w.queue(queue.Config{Hooks: queue.Hooks{
 			Claimed: func(context.Context, *queue.Item) { told.Add(1) },
 			Done:    func(context.Context, *queue.Item) { told.Add(1) },
+			Ended:   func(context.Context, *queue.Item, queue.ItemEnd) { told.Add(1) },
 		}})
 		putAll(t, q, 0, 50)
 		if n, err := q.Purge(t.Context()); n != 50 || err != nil {

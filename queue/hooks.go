@@ -16,8 +16,8 @@ import (
 // Each item that is delivered calls Claimed once, and then Ended once: when it is finished, or when its claim is lost.
 // Purge calls none of them.
 type Hooks struct {
-	// Put is called when items were put: how many, in one transaction.
-	Put func(ctx context.Context, items int)
+	// Put is called when items were put, in one transaction: into which queue, by its path, and how many.
+	Put func(ctx context.Context, queue string, items int)
 	// Claimed is called when an item is delivered, before Take or TakeBatch returns it and before Consume calls its
 	// handler. Item.Waited is how long it was ready.
 	Claimed func(ctx context.Context, item *Item)

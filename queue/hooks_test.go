@@ -43,9 +43,12 @@ func (d *diary) hooks() queue.Hooks {
 		d.lines = append(d.lines, fmt.Sprintf(format, args...))
 	}
 	return queue.Hooks{
-		Put: func(_ context.Context, n int) {
+		Put: func(_ context.Context, path string, n int) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
+			if path != root {
+				d.t.Errorf("put into %s", path)
+			}
 			d.puts += n
 		},
 		Claimed: func(_ context.Context, item *queue.Item) {
@@ -62,7 +65,7 @@ func (d *diary) hooks() queue.Hooks {
 			line("ended %v", end.Result)
 			d.mu.Lock()
 			defer d.mu.Unlock()
-			if !d.open[item] || ctx.Err() != nil || end.Took < 0 ||
+			if !d.open[item] || item.Queue() != root || ctx.Err() != nil || end.Took < 0 ||
 				(end.Result == queue.ResultLost) != errors.Is(end.Err, queue.ErrClaimLost) {
 				d.t.Errorf("item %s: %+v; open %v, context %v", item.ID(), end, d.open[item], ctx.Err())
 			}

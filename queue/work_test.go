@@ -539,7 +539,7 @@ func TestHooksTellWhatHappens(t *testing.T) {
 		var log []string
 		say := func(format string, args ...any) { log = append(log, fmt.Sprintf(format, args...)) }
 		q := w.queue(queue.Config{Hooks: queue.Hooks{
-			Put:     func(_ context.Context, n int) { say("put %d", n) },
+			Put:     func(_ context.Context, _ string, n int) { say("put %d", n) },
 			Claimed: func(_ context.Context, item *queue.Item) { say("claimed %d", item.Attempt()) },
 			Done:    func(context.Context, *queue.Item) { say("done") },
 			Retried: func(_ context.Context, _ *queue.Item, d time.Duration) { say("retried %v", d) },

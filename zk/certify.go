@@ -134,7 +134,8 @@ func (s *Session) prove(n *conn) error {
 	if n.proof != nil {
 		if waited := now.Sub(n.proof.sent); waited >= n.timeout/8 && s.certain().Sub(now) <= n.timeout/8 {
 			waited = waited.Round(time.Millisecond)
-			return fmt.Errorf("zk: no quorum has confirmed the session through %v for %v", n.server, waited)
+			const text = "zk: %w: no quorum has confirmed the session through %v for %v"
+			return fmt.Errorf(text, ErrNoReply, n.server, waited)
 		}
 		return nil
 	}

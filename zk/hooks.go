@@ -39,7 +39,8 @@ type Hooks struct {
 	Ended func(session int64, cause error)
 	// Connected is called when a server has accepted a connection for the session.
 	Connected func(addr string)
-	// Disconnected is called when that connection has failed or the session has ended, with the reason.
+	// Disconnected is called when that connection has failed or the session has ended, with the reason: the cause of
+	// the session's end, ErrNoReply, ErrMoved, ErrProtocol, or what the network says.
 	Disconnected func(addr string, err error)
 }
 

@@ -436,3 +436,45 @@ func TestSessionsAreReportedWithTheirEnds(t *testing.T) {
 		}
 	}, zktest.SessionTimeouts(time.Second, time.Minute))
 }
+
+func TestDisconnectsAreReportedWithTheirReasons(t *testing.T) {
+	t.Parallel()
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+		reasons := make(chan error, 9)
+		cfg := srv.Config(ownTimeout)
+		cfg.Hooks.Disconnected = func(_ string, err error) { reasons <- err }
+		c, err := zk.Open(t.Context(), cfg)
+		must(t, err)
+		defer c.Close()
+		s, err := c.Session(t.Context())
+		must(t, err)
+		want := func(what string, want error) {
+			t.Helper()
+			if err := <-reasons; !errors.Is(err, want) {
+				t.Errorf("%s: got %v, want %v", what, err, want)
+			}
+			srv.Control(nil)
+			srv.Heal()
+			waitState(s, zk.Connected)
+		}
+		srv.HalfOpen()
+		want("the server is silent", zk.ErrNoReply)
+		_, err = s.Create(t.Context(), "/own", nil, zk.Ephemeral)
+		must(t, err)
+		own := begin(t, s, &owner{nodes: []string{"/own"}})
+		srv.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpSync || r.Op == zktest.OpMulti {
+				return zktest.DelayReply(time.Minute)
+			}
+			return zktest.Pass
+		})
+		want("no quorum answers", zk.ErrNoReply)
+		own.End()
+		must(t, c.Close())
+		for err := range reasons {
+			if errors.Is(err, zk.ErrClosed) {
+				break
+			}
+		}
+	}, zktest.SessionTimeouts(time.Second, time.Minute))
+}

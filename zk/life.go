@@ -194,7 +194,7 @@ func (s *Session) oversee(n *conn) error {
 		quiet, idle := now.Sub(n.lastReply), now.Sub(n.lastSent)
 		if quiet >= silence {
 			s.mu.Unlock()
-			return fmt.Errorf("zk: no reply from %v for %v", n.server, quiet.Round(time.Millisecond))
+			return fmt.Errorf("zk: %w: none from %v for %v", ErrNoReply, n.server, quiet.Round(time.Millisecond))
 		}
 		limit, wait := interval, tick // the latest time at which a new ownership is noticed
 		if s.owned != nil {

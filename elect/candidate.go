@@ -45,16 +45,6 @@ var (
 	ErrWrap = line.ErrWrap
 )
 
-// Hooks are called by Run, and Stranger by all campaigns, on their goroutine. Nil fields cost nothing.
-type Hooks struct {
-	Elected func(l *Leadership)      // before the function is called
-	Lost    func(cause, fnErr error) // after the function returned: why the leadership ended, and its error
-	// Stranger is called when a contender stands at the path whose program does not
-	// look for our candidates, as far as its node's name tells, once for each that this Candidate sees when it lists
-	// its line: both may lead at the same time. See Layout.
-	Stranger func(node string)
-}
-
 // Candidate stands for election at a path. It may be used by any number of goroutines. Each Campaign is a contender of
 // its own, so two campaigns of one Candidate exclude each other like any other two. What leads is the Leadership, not
 // the Candidate.
@@ -87,11 +77,8 @@ func NewCandidate(client *zk.Client, path, id string, cfg Config) (*Candidate, e
 		Data:   line.CandidateRecord{ID: id}.Encode,
 		ACL:    cfg.ACL,
 		AnyACL: cfg.AnyACL,
-	}
-	if cfg.Hooks.Stranger != nil {
-		c.line.Strangers = &line.Strangers{Tell: func(name string) {
-			cfg.Hooks.Stranger(attempt.Join(path, name))
-		}}
+
+		Strangers: cfg.Hooks.strangers(path),
 	}
 	cfg.Layout.apply(&c.line)
 	if err := line.CheckSize(&c.line); err != nil {
@@ -147,8 +134,19 @@ func (c *Candidate) TryCampaign(ctx context.Context) (*Leadership, error) {
 	})
 }
 
-// campaign returns the leadership of the contender that stand makes first in line.
+// campaign returns the leadership of the contender that stand makes first in line. It calls the hooks.
 func (c *Candidate) campaign(ctx context.Context, stand func(*zk.Session) (*line.Own, error)) (*Leadership, error) {
+	r := c.report(ctx)
+	l, err := c.win(ctx, stand)
+	if err != nil {
+		r.failed(ctx, err)
+		return nil, err
+	}
+	r.elected(ctx, l)
+	return l, nil
+}
+
+func (c *Candidate) win(ctx context.Context, stand func(*zk.Session) (*line.Own, error)) (*Leadership, error) {
 	for {
 		if ctx.Err() != nil {
 			return nil, c.failed(context.Cause(ctx))

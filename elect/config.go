@@ -44,7 +44,7 @@ type Config struct {
 	// miss the end of a leader whose node has been written to.
 	OnRevoke func(ctx context.Context, r Revocation) bool
 
-	Hooks Hooks
+	Hooks Hooks // called when a campaign begins and ends, and when a leadership does
 
 	_ struct{}
 }

@@ -26,6 +26,7 @@ type Leadership struct {
 	ownership *line.Ownership
 	ctx       context.Context //nolint:containedctx // the leadership's own
 	token     Token
+	report    *report // tells the hooks of its end; nil if none wants to know
 
 	mu      sync.Mutex // guards the fields below; never held while waiting
 	over    bool       // resigned
@@ -112,11 +113,15 @@ func (l *Leadership) ResignWait(ctx context.Context) error {
 
 func (l *Leadership) resign() (*attempt.Removal, error) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.over {
-		l.over, l.lost = true, l.ownership.Err()
-		l.removal = l.ownership.Release(ErrResigned)
+	if l.over {
+		defer l.mu.Unlock()
+		return l.removal, l.lost
 	}
+	l.over, l.lost = true, l.ownership.Err()
+	tell := l.report.end(l.ownership, l.lost)
+	l.removal = l.ownership.Release(ErrResigned)
+	l.mu.Unlock()
+	tell()
 	return l.removal, l.lost
 }
 

@@ -13,10 +13,10 @@ import (
 // leads while the function still works. The context that lead gets carries ctx's values, and ends with ctx as well as
 // with the leadership.
 //
-// If the leadership was lost or revoked before lead returned, Run campaigns again, whatever lead returned (Hooks.Lost
-// is told): so lead may be called many times. Otherwise Run returns what lead returned, and if no campaign is possible
-// any more, what Campaign returns. To end ctx is the way to stop Run: then it returns nil, or an error that lead has
-// returned by then, unless that only says that ctx has ended.
+// If the leadership was lost or revoked before lead returned, Run campaigns again, whatever lead returned
+// (Hooks.Returned is told): so lead may be called many times. Otherwise Run returns what lead returned, and if no
+// campaign is possible any more, what Campaign returns. To end ctx is the way to stop Run: then it returns nil, or an
+// error that lead has returned by then, unless that only says that ctx has ended.
 func (c *Candidate) Run(ctx context.Context, lead func(ctx context.Context, l *Leadership) error) error {
 	for {
 		l, err := c.Campaign(ctx)
@@ -27,9 +27,7 @@ func (c *Candidate) Run(ctx context.Context, lead func(ctx context.Context, l *L
 		if lost == nil || ctx.Err() != nil {
 			return attempt.Stopped(ctx, err)
 		}
-		if c.cfg.Hooks.Lost != nil {
-			c.cfg.Hooks.Lost(lost, err)
-		}
+		l.report.returned(err)
 	}
 }
 
@@ -46,9 +44,6 @@ func (c *Candidate) lead(
 	}()
 	term, stop := line.Within(l.Context(), ctx)
 	defer stop()
-	if c.cfg.Hooks.Elected != nil {
-		c.cfg.Hooks.Elected(l)
-	}
 	if term.Err() != nil {
 		return nil, context.Cause(term)
 	}

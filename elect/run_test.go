@@ -60,14 +60,15 @@ func TestRunResignsOnlyAfterTheFunctionHasReturned(t *testing.T) {
 
 func TestRunCampaignsAgainAfterALoss(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		want, lost := errors.New("done"), []error{}
+		want, lost := errors.New("done"), make(chan error, 3)
 		var tokens []elect.Token
-		var led *elect.Leadership
+		var returned []error
 		cfg := elect.Config{Hooks: elect.Hooks{
-			Elected: func(l *elect.Leadership) { led = l },
-			Lost:    func(cause, _ error) { lost = append(lost, cause) },
+			Lost:     func(e elect.Event) { lost <- e.Err },
+			Returned: func(e elect.Event) { returned = append(returned, e.Err) },
 		}}
-		err := w.candidate("a", cfg).Run(t.Context(), func(ctx context.Context, _ *elect.Leadership) error {
+		gone := errors.New("the database has gone")
+		err := w.candidate("a", cfg).Run(t.Context(), func(ctx context.Context, led *elect.Leadership) error {
 			tokens = append(tokens, led.Token())
 			switch len(tokens) {
 			case 1:
@@ -83,16 +84,24 @@ func TestRunCampaignsAgainAfterALoss(t *testing.T) {
 			case 3:
 				w.HalfOpen(led.Session().ID())
 				<-ctx.Done()
-				return errors.New("the database has gone")
+				return gone
 			}
 			return want
 		})
 		if !errors.Is(err, want) {
 			t.Errorf("got %v, want %v", err, want)
 		}
-		if len(tokens) != 4 || len(lost) != 3 || !errors.Is(lost[0], zk.ErrExpired) ||
-			!errors.Is(lost[1], elect.ErrDeleted) || !errors.Is(lost[2], zk.ErrUncertain) {
-			t.Errorf("led with tokens %v, lost for %v", tokens, lost)
+		if len(tokens) != 4 || len(lost) != 3 {
+			t.Fatalf("led with tokens %v, lost %d times", tokens, len(lost))
+		}
+		for _, want := range []error{zk.ErrExpired, elect.ErrDeleted, zk.ErrUncertain} {
+			if err := <-lost; !errors.Is(err, want) {
+				t.Errorf("lost for %v, want %v", err, want)
+			}
+		}
+		if len(returned) != 3 || !errors.Is(returned[0], zk.ErrExpired) || returned[1] != nil ||
+			!errors.Is(returned[2], gone) {
+			t.Errorf("the function had returned %v", returned)
 		}
 		for i := range len(tokens) - 1 {
 			if tokens[i] >= tokens[i+1] {
@@ -106,13 +115,18 @@ func TestRunCampaignsAgainAfterALoss(t *testing.T) {
 func TestFunctionIsNotCalledForALeadershipThatIsOver(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		elected, called := 0, 0
-		cfg := elect.Config{Hooks: elect.Hooks{Elected: func(l *elect.Leadership) {
+		client := w.Client(t, 20*time.Second)
+		cfg := elect.Config{Hooks: elect.Hooks{Elected: func(context.Context, elect.Event) {
 			if elected++; elected < 3 {
-				w.ExpireSession(l.Session().ID())
-				<-l.Context().Done()
+				sess, err := client.Session(t.Context())
+				if err != nil {
+					t.Error(err)
+				}
+				w.ExpireSession(sess.ID())
+				<-sess.Context().Done()
 			}
 		}}}
-		err := w.candidate("a", cfg).Run(t.Context(), func(context.Context, *elect.Leadership) error {
+		err := candidate(t, client, "a", cfg).Run(t.Context(), func(context.Context, *elect.Leadership) error {
 			called++
 			return nil
 		})
@@ -252,12 +266,11 @@ func turmoil(t *testing.T, w *world, random *rand.Rand) {
 	var wg sync.WaitGroup
 	for i := range 6 {
 		id := strconv.Itoa(i)
-		var led *elect.Leadership
-		c := w.candidate(id, elect.Config{Hooks: elect.Hooks{Elected: func(l *elect.Leadership) { led = l }}})
+		c := w.candidate(id, elect.Config{})
 		pause := time.Duration(random.IntN(60)) * time.Second
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				_ = c.Run(ctx, func(ctx context.Context, _ *elect.Leadership) error {
+				_ = c.Run(ctx, func(ctx context.Context, led *elect.Leadership) error {
 					mu.Lock()
 					if leading != "" {
 						t.Errorf("%s leads while %s does", id, leading)

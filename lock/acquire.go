@@ -26,19 +26,22 @@ type base struct {
 // Its frame is on the stack of every goroutine that waits in take (see localQueue.lock): the compiler must not inline
 // what it calls.
 func (b *base) acquire(
-	ctx context.Context, of any, write bool, take func(context.Context) (*Hold, error),
+	ctx context.Context, of any, kind Kind, take func(context.Context, *report) (*Hold, error),
 ) (*Hold, error) {
-	outer, nested, err := b.outer(ctx, of, write)
-	if nested != nil || err != nil {
-		return nested, err
+	r := b.report(kind)
+	outer, nested, err := b.outer(ctx, of, kind != Reader)
+	switch {
+	case err != nil:
+		return nil, r.failed(ctx, err)
+	case nested != nil:
+		return nested, nil
 	}
-	begin := b.cfg.Hooks.begin()
-	h, err := take(ctx)
+	h, err := take(ctx, r)
 	if err != nil {
-		return nil, b.failed(err)
+		return nil, r.failed(ctx, b.failed(err))
 	}
 	h.outer, h.grant.of = outer, of
-	b.cfg.Hooks.acquired(ctx, b.name, h, begin)
+	r.acquired(ctx, h)
 	return h, nil
 }
 
@@ -77,9 +80,12 @@ func (b *base) begin(own *line.Own) (*line.Ownership, error) {
 	return o, err
 }
 
-// alone is own for a contender that serves one grant.
-func (b *base) alone(ctx context.Context, try func(*zk.Session) (*line.Own, error)) (*Hold, error) {
-	o, err := b.own(ctx, try)
+// alone is own for a contender that serves one grant. It gives try a function to call when it has to wait.
+func (b *base) alone(
+	ctx context.Context, r *report, try func(sess *zk.Session, queued func()) (*line.Own, error),
+) (*Hold, error) {
+	queued := func() { r.enqueued(ctx) }
+	o, err := b.own(ctx, func(sess *zk.Session) (*line.Own, error) { return try(sess, queued) })
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/lock"
@@ -267,4 +268,37 @@ func ExampleRevoke() {
 		return nil
 	})
 	// Output: released for maintenance
+}
+
+// Who waits and who holds, for a page of metrics. What begins ends, so these return to zero.
+func ExampleHooks() {
+	connected(func(ctx context.Context, client *zk.Client) error {
+		var waiting, held atomic.Int64
+		leave := func(e lock.Event) {
+			if e.Queued { // Enqueued was called
+				waiting.Add(-1)
+			}
+		}
+		m, err := lock.NewMutex(client, "/locks/report", lock.Config{Hooks: lock.Hooks{
+			Enqueued: func(context.Context, lock.Event) { waiting.Add(1) },
+			Acquired: func(_ context.Context, e lock.Event) {
+				leave(e)
+				held.Add(1)
+			},
+			Failed:   func(_ context.Context, e lock.Event) { leave(e) },
+			Released: func(lock.Event) { held.Add(-1) },
+			Lost:     func(lock.Event) { held.Add(-1) },
+		}})
+		if err != nil {
+			return err
+		}
+		return m.Do(ctx, func(ctx context.Context, _ *lock.Hold) error {
+			ctx, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+			defer cancel()
+			_, err := m.Lock(ctx) // waits for the hold that there is, until it gives up
+			fmt.Println(errors.Is(err, context.DeadlineExceeded), "waiting:", waiting.Load(), "held:", held.Load())
+			return nil
+		})
+	})
+	// Output: true waiting: 0 held: 1
 }

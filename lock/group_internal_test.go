@@ -15,8 +15,8 @@ import (
 func TestGroupThatIsGivenUpAdmitsNobody(t *testing.T) {
 	t.Parallel()
 	q := &localQueue{base: new(base)}
-	w, _, g := q.enter()
-	if joined, _, begun := q.enter(); begun != nil || joined.group != g {
+	w, _, g := q.enter(nil)
+	if joined, _, begun := q.enter(nil); begun != nil || joined.group != g {
 		t.Fatal("the second caller has not joined the first")
 	}
 	attempt, giveUp := context.WithCancel(t.Context())
@@ -35,7 +35,7 @@ func TestGroupThatIsGivenUpAdmitsNobody(t *testing.T) {
 	if attempt.Err() == nil {
 		t.Error("not given up although no goroutine waits")
 	}
-	if next, _, begun := q.enter(); begun == nil || next.group == g {
+	if next, _, begun := q.enter(nil); begun == nil || next.group == g {
 		t.Error("the next caller has joined the group that was given up")
 	}
 }
@@ -48,12 +48,12 @@ func TestGroupWithoutWaitersDoesNotStand(t *testing.T) {
 		t.Fatal("it stands in line")
 		return nil
 	}
-	w, _, g := q.enter()
+	w, _, g := q.enter(nil)
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	q.cancel(gone, w)
 	g.stand()
-	if next, _, begun := q.enter(); begun == nil || next.group == g {
+	if next, _, begun := q.enter(nil); begun == nil || next.group == g {
 		t.Error("the next caller has joined the group that is over")
 	}
 }

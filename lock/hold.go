@@ -24,6 +24,7 @@ type Hold struct {
 	ctx     context.Context //nolint:containedctx // made when it is first asked for
 	cancel  context.CancelCauseFunc
 	over    bool  // unlocked
+	how     How   // it was acquired; set when it is made
 	lost    error // why the hold had ended before it was unlocked
 	removal *attempt.Removal
 }
@@ -33,7 +34,7 @@ type Hold struct {
 type grant struct {
 	*line.Ownership
 	of     any           // the lock: *Mutex, *RWMutex, *Set, *Semaphore or *Simple
-	report *report       // tells its end; nil if no hook wants to know
+	report *report       // tells the hooks of its end; nil if none wants to know
 	change chan struct{} // one slot, filled while a hold of an RWMutex changes its kind; nil for other locks
 
 	mu   sync.Mutex // guards the fields below
@@ -54,7 +55,7 @@ func (sole) giveBack(o *line.Ownership) *attempt.Removal { return o.Release(ErrU
 
 // newHold gives out the next turn of an ownership.
 func newHold(o *line.Ownership, from giver) *Hold {
-	h := &Hold{token: Token(o.NextToken())}
+	h := &Hold{token: Token(o.NextToken()), how: FromServer}
 	h.first.Ownership, h.first.open, h.first.back = o, 1, from
 	h.grant = &h.first
 	return h
@@ -69,7 +70,7 @@ func (g *grant) leave(lost error) *attempt.Removal {
 	if !last {
 		return nil
 	}
-	g.report.released(lost)
+	g.released(lost)
 	return back.giveBack(g.Ownership)
 }
 

@@ -16,15 +16,16 @@ import (
 
 // diary writes down what hooks are told.
 type diary struct {
-	mu     sync.Mutex // guards told
-	told   []string
+	mu     sync.Mutex // guards the fields below
+	told   []string   // since the last read
+	all    []string
 	events []lock.Event
 }
 
 func (d *diary) write(what string, e lock.Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.told = append(d.told, what)
+	d.told, d.all = append(d.told, what), append(d.all, what)
 	d.events = append(d.events, e)
 }
 
@@ -32,6 +33,7 @@ func (d *diary) hooks() lock.Hooks {
 	return lock.Hooks{
 		Enqueued: func(_ context.Context, e lock.Event) { d.write("enqueued", e) },
 		Acquired: func(_ context.Context, e lock.Event) { d.write("acquired", e) },
+		Failed:   func(_ context.Context, e lock.Event) { d.write("failed", e) },
 		Released: func(e lock.Event) { d.write("released", e) },
 		Lost:     func(e lock.Event) { d.write("lost", e) },
 	}
@@ -102,7 +104,7 @@ func TestHooksAreToldOnceOfEachStep(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		unlock(t, tried)
-		d.want(t, "acquired", "released")
+		d.want(t, "acquired", "failed", "released")
 	})
 }
 
@@ -264,6 +266,7 @@ func TestHooksMayUseTheLock(t *testing.T) {
 		m = w.mutex(lock.Config{Hooks: lock.Hooks{
 			Enqueued: func(context.Context, lock.Event) { once("enqueued") },
 			Acquired: func(context.Context, lock.Event) { once("acquired") },
+			Failed:   func(context.Context, lock.Event) { once("failed") },
 			Released: func(lock.Event) { once("released") },
 			Lost:     func(lock.Event) { once("lost") },
 		}})

@@ -55,6 +55,7 @@ type group struct {
 	bound     bound
 	watching  bool // a goroutine watches the servers' line
 	retained  retention
+	losses    losses // of its holds, for hooks
 }
 
 // lock waits for the turn of a group's contender, and for the caller's turn in the group.
@@ -62,9 +63,9 @@ type group struct {
 // Thousands of goroutines may wait here, and a stack that is deeper than the smallest one doubles what each of them
 // costs. So a caller waits for one channel, which takes less of the stack than two do, and another goroutine sees the
 // end of its context.
-func (q *localQueue) lock(ctx context.Context) (*Hold, error) {
+func (q *localQueue) lock(ctx context.Context, r *report) (*Hold, error) {
 	q.mu.Lock() // here, not in enter: a wait for it would need more stack there
-	w, h, begun := q.enter()
+	w, h, begun := q.enter(r)
 	q.mu.Unlock()
 	switch {
 	case h != nil:
@@ -91,7 +92,7 @@ func (q *localQueue) lock(ctx context.Context) (*Hold, error) {
 
 // lockTold is the rest of lock for a waiter with a hook that wants to know whether it has to wait.
 func (q *localQueue) lockTold(ctx context.Context, w *waiter) (*Hold, error) {
-	a, ok := w.await(ctx, q.base.name)
+	a, ok := w.await(ctx)
 	if !ok {
 		q.cancel(ctx, w)
 		a = <-w.answer
@@ -103,7 +104,7 @@ func (q *localQueue) lockTold(ctx context.Context, w *waiter) (*Hold, error) {
 // queue. Begun is a new group that has yet to stand in line; nil if the caller joined one. The caller holds q.mu.
 //
 //go:noinline
-func (q *localQueue) enter() (w *waiter, h *Hold, begun *group) {
+func (q *localQueue) enter(r *report) (w *waiter, h *Hold, begun *group) {
 	g := q.current
 	if g == nil || !g.open() {
 		begun = q.newGroup()
@@ -114,7 +115,7 @@ func (q *localQueue) enter() (w *waiter, h *Hold, begun *group) {
 	if h = g.serveNow(); h != nil {
 		return nil, h, nil
 	}
-	w = newWaiter(&q.base.cfg.Hooks)
+	w = newWaiter(r)
 	if g.behind || !q.shares && (g.ownership != nil || len(g.waiting) > 0) {
 		w.behind()
 	}
@@ -222,6 +223,12 @@ func (g *group) serveNow() *Hold {
 func (g *group) serve() *Hold {
 	g.holds++
 	h := newHold(g.ownership, g)
+	switch {
+	case g.retained.idle:
+		h.how, g.retained.idle = Retained, false
+	case int64(h.token) != g.ownership.FirstToken():
+		h.how = HandedOff
+	}
 	if g.queue.shares {
 		h.grant.change = make(chan struct{}, 1)
 	}
@@ -393,6 +400,7 @@ func (g *group) next() *attempt.Removal {
 
 // release ends the ownership, and has the waiters stand anew.
 func (g *group) release() *attempt.Removal {
+	g.losses.close() // or it would start a goroutine, to no purpose
 	removal := g.ownership.Release(ErrUnlocked)
 	g.pass()
 	return removal

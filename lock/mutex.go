@@ -86,7 +86,7 @@ type Config struct {
 	// is only retained (Retain) is released without asking.
 	OnRevoke func(ctx context.Context, r Revocation) bool
 
-	Hooks Hooks // called when the lock is waited for, acquired, released and lost
+	Hooks Hooks // called when the lock is waited for, acquired, not acquired, released and lost
 
 	_ struct{}
 }
@@ -135,7 +135,7 @@ type Mutex struct {
 	base
 	line  line.Line
 	queue localQueue
-	take  func(context.Context) (*Hold, error) // how Lock takes the lock
+	take  func(context.Context, *report) (*Hold, error) // how Lock takes the lock
 
 	// With StrictFIFO, tickets is the head of a ring of calls that have not joined the line yet. The queue's mu guards
 	// it.
@@ -178,17 +178,16 @@ func (m *Mutex) Path() string { return m.name }
 // Lock waits for every other hold, also for one of the caller's own: a caller that may have the lock already passes
 // Reenter(ctx).
 func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
-	return m.acquire(ctx, m, true, m.take)
+	return m.acquire(ctx, m, Exclusive, m.take)
 }
 
 // strict takes the lock with StrictFIFO: a contender in the servers' line for each caller, in the order of the calls.
-func (m *Mutex) strict(ctx context.Context) (*Hold, error) {
+func (m *Mutex) strict(ctx context.Context, r *report) (*Hold, error) {
 	m.queue.mu.Lock()
 	t := m.tickets.draw()
 	m.queue.mu.Unlock()
 	defer t.drop(&m.queue.mu)
-	queued := m.cfg.Hooks.enqueuedOnce(ctx, m.name)
-	return m.alone(ctx, func(sess *zk.Session) (*line.Own, error) {
+	return m.alone(ctx, r, func(sess *zk.Session, queued func()) (*line.Own, error) {
 		if err := m.tickets.turn(ctx, &m.queue.mu, t, sess); err != nil {
 			return nil, err
 		}
@@ -208,19 +207,15 @@ func (m *Mutex) strict(ctx context.Context) (*Hold, error) {
 // server that answers may not know yet that another holder has just unlocked, so ErrHeld may be outdated; the lock is
 // never given twice. A try that fails costs one read and no sequence number.
 func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
-	return m.acquire(ctx, m, true, m.tryLock)
+	return m.acquire(ctx, m, Exclusive, m.tryLock)
 }
 
-func (m *Mutex) tryLock(ctx context.Context) (*Hold, error) {
+func (m *Mutex) tryLock(ctx context.Context, r *report) (*Hold, error) {
+	try := func(sess *zk.Session) (*line.Own, error) { return m.cfg.tryEnter(ctx, sess, &m.line) }
 	if m.cfg.Handoff == StrictFIFO {
-		return m.alone(ctx, m.tryFirst(ctx))
+		return m.alone(ctx, r, func(sess *zk.Session, _ func()) (*line.Own, error) { return try(sess) })
 	}
-	return m.queue.try(func() (*line.Ownership, error) { return m.own(ctx, m.tryFirst(ctx)) })
-}
-
-// tryFirst returns a function that enters the line if no other contender is there.
-func (m *Mutex) tryFirst(ctx context.Context) func(*zk.Session) (*line.Own, error) {
-	return func(sess *zk.Session) (*line.Own, error) { return m.cfg.tryEnter(ctx, sess, &m.line) }
+	return m.queue.try(func() (*line.Ownership, error) { return m.own(ctx, try) })
 }
 
 // contend returns a function that makes the contender of a group first.

@@ -8,6 +8,7 @@ import "time"
 type retention struct {
 	timer *time.Timer // nil until the ownership is first kept
 	since time.Time   // when it was last unlocked
+	idle  bool        // it is kept: no goroutine has held it since
 }
 
 func (r *retention) stop() {
@@ -25,7 +26,7 @@ func (g *group) retain() bool {
 	if keep == 0 || o.Turn() == 0 || o.Spent() || !g.bound.keeps(g.queue.base.cfg.Handoff, kept, now) {
 		return false
 	}
-	g.retained.since, g.bound.silent = now, g.bound.watched && g.unheard(now)
+	g.retained.idle, g.retained.since, g.bound.silent = true, now, g.bound.watched && g.unheard(now)
 	if !kept {
 		g.retained.timer = time.AfterFunc(keep, func() { g.expire() })
 		g.watchOnce()

@@ -186,6 +186,9 @@ func TestHooksTellARevokedHoldThatWasUnlockedAsReleased(t *testing.T) {
 		d.want(t, "acquired")
 		unlock(t, hold)
 		d.want(t, "released")
+		if e := d.events[1]; !errors.Is(e.Err, lock.ErrRevoked) {
+			t.Errorf("released: got error %v, want lock.ErrRevoked", e.Err)
+		}
 		hold = acquire(t, m)
 		if r := <-w.revoke(lock.RevokeOptions{Force: true}); r.err != nil {
 			t.Fatal(r.err)

@@ -69,38 +69,40 @@ func (m *RWMutex) lines() []*line.Line { return []*line.Line{&m.read, &m.write, 
 //
 // With Reenter, Lock and RLock nest in a hold for writing, and RLock also in a hold for reading. Lock inside a hold for
 // reading, which could only wait for itself, fails at once with ErrUpgradeConflict: see Upgrade.
-func (m *RWMutex) Lock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, m, true, m.lock) }
+func (m *RWMutex) Lock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, m, Writer, m.lock) }
 
-func (m *RWMutex) lock(ctx context.Context) (*Hold, error) {
+func (m *RWMutex) lock(ctx context.Context, r *report) (*Hold, error) {
 	m.readers.mu.Lock()
 	m.writers++
 	m.readers.current = nil // readers that come from now on come after us
 	t := m.tickets.draw()
 	m.readers.mu.Unlock()
 	defer t.drop(&m.readers.mu)
-	return m.writing(m.own(ctx, m.stand(ctx, &m.write, t, m.cfg.Hooks.enqueuedOnce(ctx, m.name))))
+	return m.writing(m.own(ctx, m.stand(ctx, &m.write, t, func() { r.enqueued(ctx) })))
 }
 
 // RLock waits for the writers that came before, and returns the hold. Its errors are those of Mutex.Lock.
-func (m *RWMutex) RLock(ctx context.Context) (*Hold, error) { return m.acquire(ctx, m, false, m.rlock) }
+func (m *RWMutex) RLock(ctx context.Context) (*Hold, error) {
+	return m.acquire(ctx, m, Reader, m.rlock)
+}
 
-func (m *RWMutex) rlock(ctx context.Context) (*Hold, error) { return m.readers.lock(ctx) }
+func (m *RWMutex) rlock(ctx context.Context, r *report) (*Hold, error) { return m.readers.lock(ctx, r) }
 
 // TryLock returns the hold if there is no other contender, and otherwise ErrHeld at once, as Mutex.TryLock does.
 func (m *RWMutex) TryLock(ctx context.Context) (*Hold, error) {
-	return m.acquire(ctx, m, true, m.tryLock)
+	return m.acquire(ctx, m, Writer, m.tryLock)
 }
 
-func (m *RWMutex) tryLock(ctx context.Context) (*Hold, error) {
+func (m *RWMutex) tryLock(ctx context.Context, _ *report) (*Hold, error) {
 	return m.writing(m.own(ctx, m.try(ctx, &m.write)))
 }
 
 // TryRLock returns the hold if no writer has the lock or waits, and otherwise ErrHeld at once, as Mutex.TryLock does.
 func (m *RWMutex) TryRLock(ctx context.Context) (*Hold, error) {
-	return m.acquire(ctx, m, false, m.tryRLock)
+	return m.acquire(ctx, m, Reader, m.tryRLock)
 }
 
-func (m *RWMutex) tryRLock(ctx context.Context) (*Hold, error) {
+func (m *RWMutex) tryRLock(ctx context.Context, _ *report) (*Hold, error) {
 	m.readers.mu.Lock()
 	if g := m.readers.current; g != nil && g.ownership != nil && g.open() {
 		h := g.serve()

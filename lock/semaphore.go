@@ -97,12 +97,11 @@ func (s *Semaphore) Path() string { return s.name }
 // than MaxPermits, or if the nodes of n permits do not fit into one request of half a mebibyte. A watched limit may
 // still be raised, so a larger request waits, and others behind it. All other errors are those of Mutex.Lock.
 func (s *Semaphore) Acquire(ctx context.Context, n int) (*Hold, error) {
-	queued := s.cfg.Hooks.enqueuedOnce(ctx, s.name)
 	s.mu.Lock()
 	t := s.tickets.draw()
 	s.mu.Unlock()
 	defer t.drop(&s.mu)
-	return s.permits(ctx, n, func(sess *zk.Session) (*line.Own, error) {
+	return s.permits(ctx, n, func(sess *zk.Session, queued func()) (*line.Own, error) {
 		if err := s.tickets.turn(ctx, &s.mu, t, sess); err != nil {
 			return nil, err
 		}
@@ -129,7 +128,7 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*Hold, error) {
 // As with Mutex.TryLock, ErrHeld may be outdated, and no permit is given twice. A try that fails costs one round
 // trip, or two with a stored limit.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Hold, error) {
-	return s.permits(ctx, n, func(sess *zk.Session) (*line.Own, error) {
+	return s.permits(ctx, n, func(sess *zk.Session, _ func()) (*line.Own, error) {
 		count := s.pool.Count(sess)
 		empty, err := line.Empty(ctx, sess, &s.queue)
 		if err != nil {
@@ -152,25 +151,32 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Hold, error) {
 	})
 }
 
-// permits acquires n permits. Take waits for them, or does not.
-func (s *Semaphore) permits(ctx context.Context, n int, take func(*zk.Session) (*line.Own, error)) (*Hold, error) {
-	switch {
-	case n < 1 || n > MaxPermits:
-		return nil, s.failed(fmt.Errorf("permits out of range: %d; use 1 to %d", n, MaxPermits))
-	case !s.limit.holds(n):
-		return nil, s.failed(fmt.Errorf("%d permits exceed the limit of %d", n, s.limit.permits))
+// permits acquires n permits. Take waits for them, or does not. It calls queued when it has to wait.
+func (s *Semaphore) permits(
+	ctx context.Context, n int, take func(sess *zk.Session, queued func()) (*line.Own, error),
+) (*Hold, error) {
+	if err := s.check(n); err != nil {
+		return nil, s.report(Permit).failed(ctx, s.failed(err))
 	}
-	if err := line.CheckSize(slices.Repeat([]*line.Line{&s.leases}, n)...); err != nil {
-		return nil, s.failed(err)
-	}
-	return s.acquire(ctx, s, true, func(ctx context.Context) (*Hold, error) {
-		return s.alone(ctx, func(sess *zk.Session) (*line.Own, error) {
+	return s.acquire(ctx, s, Permit, func(ctx context.Context, r *report) (*Hold, error) {
+		return s.alone(ctx, r, func(sess *zk.Session, queued func()) (*line.Own, error) {
 			if err := s.limit.store(ctx, sess, &s.dir); err != nil {
 				return nil, err
 			}
-			return take(sess)
+			return take(sess, queued)
 		})
 	})
+}
+
+// check returns an error if n permits can never be served.
+func (s *Semaphore) check(n int) error {
+	switch {
+	case n < 1 || n > MaxPermits:
+		return fmt.Errorf("permits out of range: %d; use 1 to %d", n, MaxPermits)
+	case !s.limit.holds(n):
+		return fmt.Errorf("%d permits exceed the limit of %d", n, s.limit.permits)
+	}
+	return line.CheckSize(slices.Repeat([]*line.Line{&s.leases}, n)...)
 }
 
 // exchange gives up a contender that is first, for permits.

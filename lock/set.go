@@ -67,8 +67,7 @@ func (s *Set) Paths() []string { return slices.Clone(s.paths) }
 //
 // With Reenter, Lock nests in a hold of this Set and of no other: a Mutex or another Set with one of its paths waits.
 func (s *Set) Lock(ctx context.Context) (*Hold, error) {
-	queued := s.cfg.Hooks.enqueuedOnce(ctx, s.name)
-	return s.lock(ctx, func(sess *zk.Session) (*line.Own, error) {
+	return s.lock(ctx, func(sess *zk.Session, queued func()) (*line.Own, error) {
 		own, err := line.Enter(ctx, sess, s.lines...)
 		if err != nil {
 			return nil, err
@@ -80,11 +79,16 @@ func (s *Set) Lock(ctx context.Context) (*Hold, error) {
 // TryLock returns the hold if all of the mutexes are free, and otherwise ErrHeld at once, as Mutex.TryLock does. A
 // try that fails costs one round trip.
 func (s *Set) TryLock(ctx context.Context) (*Hold, error) {
-	return s.lock(ctx, func(sess *zk.Session) (*line.Own, error) {
+	return s.lock(ctx, func(sess *zk.Session, _ func()) (*line.Own, error) {
 		return s.cfg.tryEnter(ctx, sess, s.lines...)
 	})
 }
 
-func (s *Set) lock(ctx context.Context, try func(*zk.Session) (*line.Own, error)) (*Hold, error) {
-	return s.acquire(ctx, s, true, func(ctx context.Context) (*Hold, error) { return s.alone(ctx, try) })
+// lock locks as try does, which calls queued when it has to wait.
+func (s *Set) lock(
+	ctx context.Context, try func(sess *zk.Session, queued func()) (*line.Own, error),
+) (*Hold, error) {
+	return s.acquire(ctx, s, Exclusive, func(ctx context.Context, r *report) (*Hold, error) {
+		return s.alone(ctx, r, try)
+	})
 }

@@ -74,8 +74,7 @@ func (s *Simple) Path() string { return s.name }
 // Lock waits until it has created the node, and returns the hold. Waiters are served in no particular order. Its
 // errors are those of Mutex.Lock.
 func (s *Simple) Lock(ctx context.Context) (*Hold, error) {
-	queued := s.cfg.Hooks.enqueuedOnce(ctx, s.name)
-	return s.lock(ctx, func(sess *zk.Session) (*line.Own, error) {
+	return s.lock(ctx, func(sess *zk.Session, queued func()) (*line.Own, error) {
 		return s.node.Take(ctx, sess, func() error {
 			queued()
 			return nil
@@ -86,7 +85,7 @@ func (s *Simple) Lock(ctx context.Context) (*Hold, error) {
 // TryLock returns the hold if the lock is free, and ErrHeld at once if its node exists. A try that fails costs one
 // read, or an attempt to write if another client is quicker.
 func (s *Simple) TryLock(ctx context.Context) (*Hold, error) {
-	return s.lock(ctx, func(sess *zk.Session) (*line.Own, error) {
+	return s.lock(ctx, func(sess *zk.Session, _ func()) (*line.Own, error) {
 		switch _, exists, err := sess.Exists(ctx, s.name); {
 		case err != nil:
 			return nil, err
@@ -97,6 +96,11 @@ func (s *Simple) TryLock(ctx context.Context) (*Hold, error) {
 	})
 }
 
-func (s *Simple) lock(ctx context.Context, take func(*zk.Session) (*line.Own, error)) (*Hold, error) {
-	return s.acquire(ctx, s, true, func(ctx context.Context) (*Hold, error) { return s.alone(ctx, take) })
+// lock locks as take does, which calls queued when it has to wait.
+func (s *Simple) lock(
+	ctx context.Context, take func(sess *zk.Session, queued func()) (*line.Own, error),
+) (*Hold, error) {
+	return s.acquire(ctx, s, Exclusive, func(ctx context.Context, r *report) (*Hold, error) {
+		return s.alone(ctx, r, take)
+	})
 }

@@ -6,8 +6,8 @@ import "context"
 
 // A waiter is one goroutine in a local queue. It gets one answer.
 type waiter struct {
-	group  *group // the queue's mu guards it
-	hooks  *Hooks
+	group  *group        // the queue's mu guards it
+	report *report       // tells the hooks; nil if none wants to know
 	answer chan answer   // one slot, so that answering never blocks
 	queued chan struct{} // gets a value when another contender is found ahead; one slot; nil without a hook
 }
@@ -17,9 +17,9 @@ type answer struct {
 	err  error
 }
 
-func newWaiter(hooks *Hooks) *waiter {
-	w := &waiter{hooks: hooks, answer: make(chan answer, 1)}
-	if hooks.Enqueued != nil {
+func newWaiter(r *report) *waiter {
+	w := &waiter{report: r, answer: make(chan answer, 1)}
+	if r != nil {
 		w.queued = make(chan struct{}, 1)
 	}
 	return w
@@ -34,17 +34,17 @@ func (w *waiter) behind() {
 }
 
 // await waits for the answer, until ctx ends, and calls the hook when another contender is found ahead.
-func (w *waiter) await(ctx context.Context, path string) (a answer, ok bool) {
+func (w *waiter) await(ctx context.Context) (a answer, ok bool) {
 	queued := w.queued
 	for {
 		select {
 		case <-queued:
 			queued = nil // once is enough
-			w.hooks.enqueued(ctx, path)
+			w.report.enqueued(ctx)
 		case a := <-w.answer:
 			select {
 			case <-queued: // came first
-				w.hooks.enqueued(ctx, path)
+				w.report.enqueued(ctx)
 			default:
 			}
 			return a, true

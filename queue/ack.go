@@ -140,10 +140,11 @@ func (q *Queue) DoneAll(ctx context.Context, items []*Item) error {
 			rest = rest[n:]
 		}
 		for _, a := range mine {
-			a.item.end(a.err)
+			end := a.item.end(a.err, ResultDone)
 			if a.err == nil {
 				a.item.tellDone(ctx)
 			}
+			a.item.tellEnded(ctx, end)
 		}
 	}); left != nil {
 		err := &zk.Error{Op: "finish", Path: q.layout.root, Err: left, Outcome: zk.Unknown}

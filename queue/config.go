@@ -4,7 +4,6 @@ package queue
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -140,22 +139,6 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("queue: Prefetch is too large: %d; use %d or less", c.Prefetch, maxPrefetch)
 	}
 	return c, nil
-}
-
-// Hooks are called on the goroutine that did the work, also when the caller's context has ended before it was done:
-// then Done and Retried get the values of that context, but not its end. Nil fields cost nothing. Hooks must not
-// block.
-type Hooks struct {
-	// Put is called when items were put: how many, in one transaction.
-	Put func(ctx context.Context, items int)
-	// Claimed is called when an item is delivered.
-	Claimed func(ctx context.Context, item *Item)
-	// Done is called when an item was acknowledged. Purge does not call it.
-	Done func(ctx context.Context, item *Item)
-	// Retried is called when an item goes back to be delivered again after delay.
-	Retried func(ctx context.Context, item *Item, delay time.Duration)
-	// Dead is called when an item has gone to the dead letters.
-	Dead func(ctx context.Context, id, reason string)
 }
 
 // Message is an item to put. Only Body is needed.

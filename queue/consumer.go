@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -44,6 +46,7 @@ type consumer struct {
 	closing   bool                  // the queue is closed; the node goes when no item is open
 	abandoned bool                  // its claims are lost, and its node goes
 	claims    int                   // free claims at the last listing, plus items given back one by one since
+	delivered map[*Item]bool        // and not ended, for the hook Ended; nil without one
 	seen      map[*segment.List]int // the last segment of each ready list that it knows of
 }
 
@@ -211,8 +214,12 @@ func (d *dispatcher) dropConsumer(co *consumer) {
 	co.own.End()
 	co.returner.stop()
 	watches := co.forgetAll()
+	lost := slices.Collect(maps.Keys(co.delivered))
 	d.mu.Unlock()
 	closeAll(watches)
+	for _, item := range lost {
+		item.lose()
+	}
 }
 
 // err returns nil while the consumer's claims hold, and otherwise why they do not.

@@ -110,7 +110,7 @@ func TestDeepQueueSurvivesKills(t *testing.T) {
 		}
 	}
 	q, err := queue.New(client, root, queue.Config{MaxPacket: smallPacket, Hooks: queue.Hooks{
-		Put:  func(_ context.Context, items int) { passed(items) },
+		Put:  func(_ context.Context, _ string, items int) { passed(items) },
 		Done: func(context.Context, *queue.Item) { passed(1) },
 	}})
 	if err != nil {

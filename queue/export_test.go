@@ -1,6 +1,9 @@
 package queue
 
-import "slices"
+import (
+	"context"
+	"slices"
+)
 
 // WithSegment makes segments hold n items, so that tests see many of them.
 func (c Config) WithSegment(n int) Config {
@@ -21,4 +24,18 @@ func (q *Queue) HoldWrites() func() {
 			l.endWrite()
 		}
 	}
+}
+
+// BeginFinish begins a call that is to finish the item.
+func (it *Item) BeginFinish() bool { return it.begin() }
+
+// EndFinish ends it, with what the servers have answered.
+func (it *Item) EndFinish(ctx context.Context, err error) { it.tellEnded(ctx, it.end(err, ResultDone)) }
+
+// KeptForHooks returns how many items are kept until they have ended.
+func (q *Queue) KeptForHooks() int {
+	co := q.dispatcher.current()
+	co.d.mu.Lock()
+	defer co.d.mu.Unlock()
+	return len(co.delivered)
 }

@@ -34,6 +34,7 @@ type Item struct {
 	cancel   func(cause error) // ends ctx, and its timer
 	busy     chan struct{}     // it is being finished, until this is closed; nil if it is not
 	finished bool
+	ended    bool // the hook Ended was told, or is about to be
 	over     bool // ctx has ended with ErrFinished, or does when it is created
 }
 
@@ -45,6 +46,9 @@ func (it *Item) ID() string { return it.rec.ID.String() }
 
 // Headers returns a copy of the headers that were put with the item, nil if there were none.
 func (it *Item) Headers() map[string]string { return maps.Clone(it.rec.Headers) }
+
+// Queue returns the path of the item's queue.
+func (it *Item) Queue() string { return it.co.d.layout.root }
 
 // Priority returns the item's priority.
 func (it *Item) Priority() int { return it.lease.priority }

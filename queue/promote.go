@@ -282,9 +282,9 @@ func (x *delayedItem) become(node *zk.Data, now int64) *segment.Record {
 			ID: segment.NewID(), Enqueued: node.Stat.Ctime, Reason: segment.ErrRecord.Error(), Body: node.Data,
 		}
 	}
-	rec.Delay, rec.Due = 0, 0
+	rec.Delay, rec.Due = 0, x.due
 	if x.to.Temporary {
-		rec.Due, rec.Delay = x.due, max(1, x.due-now)
+		rec.Delay = max(1, x.due-now)
 	}
 	if rec.Enqueued == 0 {
 		rec.Enqueued = node.Stat.Ctime

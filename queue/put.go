@@ -296,7 +296,7 @@ func (s *putOp) record(ctx context.Context, f *inFlight) {
 	n := f.to - s.in
 	s.in = f.to
 	if hook := s.cfg.Hooks.Put; hook != nil {
-		hook(ctx, n)
+		hook(ctx, s.layout.root, n)
 	}
 }
 

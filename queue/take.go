@@ -74,11 +74,7 @@ func (d *dispatcher) take(ctx context.Context, want int, try bool) ([]*Item, err
 		return nil, context.Cause(ctx)
 	}
 	items, err := d.await(ctx, want, try)
-	if hook := d.cfg.Hooks.Claimed; hook != nil {
-		for _, item := range items {
-			hook(ctx, item)
-		}
-	}
+	d.tellClaimed(ctx, items)
 	return items, err
 }
 

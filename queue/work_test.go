@@ -390,6 +390,7 @@ func TestPurgeTellsNoHook(t *testing.T) {
 		q := w.queue(queue.Config{Hooks: queue.Hooks{
 			Claimed: func(context.Context, *queue.Item) { told.Add(1) },
 			Done:    func(context.Context, *queue.Item) { told.Add(1) },
+			Ended:   func(context.Context, *queue.Item, queue.ItemEnd) { told.Add(1) },
 		}})
 		putAll(t, q, 0, 50)
 		if n, err := q.Purge(t.Context()); n != 50 || err != nil {
@@ -538,7 +539,7 @@ func TestHooksTellWhatHappens(t *testing.T) {
 		var log []string
 		say := func(format string, args ...any) { log = append(log, fmt.Sprintf(format, args...)) }
 		q := w.queue(queue.Config{Hooks: queue.Hooks{
-			Put:     func(_ context.Context, n int) { say("put %d", n) },
+			Put:     func(_ context.Context, _ string, n int) { say("put %d", n) },
 			Claimed: func(_ context.Context, item *queue.Item) { say("claimed %d", item.Attempt()) },
 			Done:    func(context.Context, *queue.Item) { say("done") },
 			Retried: func(_ context.Context, _ *queue.Item, d time.Duration) { say("retried %v", d) },

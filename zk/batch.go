@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/wire"
@@ -254,13 +253,11 @@ func (c *call) watchedExistence() WatchedExistence {
 // A Future is the reply to an operation of a Batch. Its methods may be called from several goroutines at once, any
 // number of times.
 type Future[T any] struct {
-	call   *call
-	value  func(*call) T
-	hooked atomic.Bool
+	call  *call
+	value func(*call) T
 }
 
 func newFuture[T any](c *call, value func(*call) T) *Future[T] {
-	c.begin()
 	return &Future[T]{call: c, value: value}
 }
 
@@ -288,11 +285,7 @@ func (f *Future[T]) Get(ctx context.Context) (T, error) {
 			return zero, &Error{Op: opName(c.op), Path: c.path, Err: contextError(ctx), Outcome: Unknown}
 		}
 	}
-	err := c.failure()
-	if hook := c.sess.client.cfg.Hooks.Request; hook != nil && f.hooked.CompareAndSwap(false, true) {
-		hook(ctx, RequestDone{Op: opName(c.op), Path: c.path, Took: time.Since(c.made), Err: err})
-	}
-	if err != nil {
+	if err := c.failure(); err != nil {
 		return zero, err
 	}
 	return f.value(c), nil

@@ -81,12 +81,15 @@ func (s *Session) newCall(op wire.Op, path string) *call {
 
 // newFutureCall returns a call whose reply several goroutines may read at any time. It is never recycled.
 func (s *Session) newFutureCall(op wire.Op, path string) *call {
-	return &call{sess: s, op: op, path: path, done: make(chan struct{})}
+	c := &call{sess: s, op: op, path: path, done: make(chan struct{})}
+	c.begin()
+	return c
 }
 
 // free recycles the call. Only its owner may call it. It ends the call of an abandoned future instead.
 func (c *call) free() {
 	if cap(c.done) == 0 {
+		c.report()
 		c.err, c.outcome = errAbandoned, Unknown
 		close(c.done)
 		return
@@ -111,6 +114,7 @@ func (c *call) claim() bool { return c.state.CompareAndSwap(callOpen, callDone) 
 // signal wakes the caller of a claimed call, who then owns it.
 func (c *call) signal() {
 	if cap(c.done) == 0 {
+		c.report()
 		close(c.done)
 	} else {
 		c.done <- struct{}{}

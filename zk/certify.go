@@ -3,6 +3,7 @@ package zk
 // The writes that prove a session to be alive.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -133,7 +134,8 @@ func (s *Session) prove(n *conn) error {
 	if n.proof != nil {
 		if waited := now.Sub(n.proof.sent); waited >= n.timeout/8 && s.certain().Sub(now) <= n.timeout/8 {
 			waited = waited.Round(time.Millisecond)
-			return fmt.Errorf("zk: no quorum has confirmed the session through %v for %v", n.server, waited)
+			const text = "zk: %w: no quorum has confirmed the session through %v for %v"
+			return fmt.Errorf(text, ErrNoReply, n.server, waited)
 		}
 		return nil
 	}
@@ -235,7 +237,14 @@ func (s *Session) proved(c *call) {
 	if ours {
 		n.proof = nil
 	}
+	broken := cmp.Or(s.cause, ErrConnectionLost)
 	s.mu.Unlock()
+	switch passed := c.op == wire.OpSync && c.err == nil && c.code == wire.OK; {
+	case !passed:
+		c.reportProof(c.failure())
+	case !ours:
+		c.reportProof(broken)
+	}
 	for i, r := range c.multi {
 		if r.Err == wire.NoNode {
 			node := p.nodes[i]

@@ -29,7 +29,8 @@ type Client struct {
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
 	backoff time.Duration // the next wait after a connection that breaks early; only run uses it
-	calls   sync.Pool     // of *call; per client, because a channel made in a synctest bubble must stay in it
+	reports reports
+	calls   sync.Pool // of *call; per client, because a channel made in a synctest bubble must stay in it
 
 	mu      sync.Mutex // guards what follows; a session's mu may be taken while it is held, not the other way round
 	closed  bool
@@ -61,6 +62,7 @@ func open(ctx context.Context, cfg Config, clock *clock) (*Client, error) {
 		cfg: set, clock: clock, log: set.Logger, changed: make(chan struct{}), lastErr: ErrNotConnected,
 		servers: set.servers,
 	}
+	c.reports.hooks, c.reports.ctx = &c.cfg.Hooks, context.WithoutCancel(ctx)
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	c.wg.Go(c.run)
 	return c, nil
@@ -118,6 +120,7 @@ func (c *Client) Close() error {
 		c.finish(ErrClosed)
 	}
 	c.wg.Wait()
+	c.reports.wait()
 	if !first {
 		return nil
 	}

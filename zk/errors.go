@@ -42,6 +42,12 @@ var (
 	// ErrConnectionLost, because the same request would get the same reply again.
 	ErrReplyTooLarge = errors.New("the reply is larger than Config.MaxFrame")
 
+	// ErrNoReply ends a connection whose server, or the quorum behind it, has not answered for too long.
+	ErrNoReply = errors.New("no reply in time")
+	// ErrMoved ends a connection that the client has left for another server: the list of servers has changed, or the
+	// server had lost its ensemble and another one has not.
+	ErrMoved = errors.New("left the server")
+
 	// errFrame ends a connection on which a reply came that is too large. Requests behind that one are not asked again
 	// by themselves: the large one may be, too, and would break each connection.
 	errFrame = errors.New("frame larger than Config.MaxFrame")

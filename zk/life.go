@@ -29,6 +29,7 @@ func (c *Client) keep(s *Session) {
 		wait = jitter(c.backoff)
 	}
 	var hurry <-chan struct{}
+	opened := false
 	for s.ctx.Err() == nil {
 		if wait > 0 && !sleepUnless(s.ctx, hurry, s.bound(wait, 8)) {
 			break
@@ -41,6 +42,10 @@ func (c *Client) keep(s *Session) {
 		if !s.attach(n) {
 			_, _ = c.rest(s, n)
 			break
+		}
+		if !opened {
+			opened = true
+			c.opened(s)
 		}
 		c.connected(s, n)
 		c.leaveUnlisted(n)
@@ -57,6 +62,7 @@ func (c *Client) keep(s *Session) {
 		if hook := c.cfg.Hooks.Disconnected; hook != nil {
 			hook(n.server.String(), err)
 		}
+		s.tellCertain()
 		wait, hurry = c.rest(s, n)
 		if s.ctx.Err() != nil {
 			break
@@ -65,8 +71,12 @@ func (c *Client) keep(s *Session) {
 		n = nil
 	}
 	c.publish(nil)
+	s.tellCertain()
 	c.tell(Ended)
 	cause := context.Cause(s.ctx)
+	if hook := c.cfg.Hooks.Ended; hook != nil && opened {
+		hook(s.ID(), cause)
+	}
 	switch {
 	case errors.Is(cause, ErrLost) && c.ctx.Err() == nil:
 		c.setLastError(ErrNotConnected)
@@ -121,6 +131,36 @@ func (c *Client) connected(s *Session, n *conn) {
 	c.publish(s)
 }
 
+// opened calls the Opened hook.
+func (c *Client) opened(s *Session) {
+	if hook := c.cfg.Hooks.Opened; hook != nil {
+		hook(SessionOpened{ID: s.ID(), Requested: c.cfg.Timeout, Granted: s.Timeout()})
+	}
+}
+
+// tellCertain calls the Certain hook if it has not been told yet what is so.
+func (s *Session) tellCertain() {
+	hook := s.client.cfg.Hooks.Certain
+	if hook == nil {
+		return
+	}
+	var until time.Time
+	s.mu.Lock()
+	if s.owned != nil {
+		until = s.certain()
+	}
+	s.mu.Unlock()
+	switch {
+	case until.Equal(s.told):
+		return
+	case until.IsZero():
+		hook(until)
+	default:
+		hook(s.client.clock.system(until))
+	}
+	s.told = until
+}
+
 // tell calls the State hook.
 func (c *Client) tell(state State) {
 	if hook := c.cfg.Hooks.State; hook != nil {
@@ -148,12 +188,13 @@ func (s *Session) oversee(n *conn) error {
 		if err := s.prove(n); err != nil {
 			return err
 		}
+		s.tellCertain()
 		s.mu.Lock()
 		now := s.now()
 		quiet, idle := now.Sub(n.lastReply), now.Sub(n.lastSent)
 		if quiet >= silence {
 			s.mu.Unlock()
-			return fmt.Errorf("zk: no reply from %v for %v", n.server, quiet.Round(time.Millisecond))
+			return fmt.Errorf("zk: %w: none from %v for %v", ErrNoReply, n.server, quiet.Round(time.Millisecond))
 		}
 		limit, wait := interval, tick // the latest time at which a new ownership is noticed
 		if s.owned != nil {

@@ -3,7 +3,6 @@ package zk
 // The list of servers, which may change, and the move of a session to another server.
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -11,7 +10,7 @@ import (
 )
 
 // errMoved ends a connection so that the session goes on with another server.
-var errMoved = errors.New("left the server: the list of servers has changed")
+var errMoved = fmt.Errorf("%w: the list of servers has changed", ErrMoved)
 
 // maxLeaveWait bounds how long a connection that is left waits for replies; a sixteenth of the session timeout does so,
 // too.

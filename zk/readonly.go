@@ -4,7 +4,7 @@ package zk
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"time"
@@ -16,7 +16,7 @@ const (
 	seekWait  = 5 * time.Second // for one server's answer
 )
 
-var errWritable = errors.New("left a read-only server for one that also writes")
+var errWritable = fmt.Errorf("%w: it was read-only, and another one also writes", ErrMoved)
 
 // seek looks for a server that also writes, while the session is connected to a read-only one, and then closes the
 // connection. The other servers do not know a session that a read-only server created: it ends with ErrExpired, and

@@ -61,6 +61,8 @@ func TestReadOnlyServerIsLeftForOneThatWrites(t *testing.T) {
 		var probed sync.Once
 		cfg := f.config()
 		cfg.Servers, cfg.ReadOnly = "reads,writes", true
+		left := make(chan error, 2)
+		cfg.Hooks.Disconnected = func(_ string, err error) { left <- err }
 		cfg.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 			f.mu.Lock()
 			first := f.dials == 0
@@ -90,6 +92,9 @@ func TestReadOnlyServerIsLeftForOneThatWrites(t *testing.T) {
 			t.Errorf("state %v, want connected read-only", state)
 		}
 		waitState(s, zk.Connected)
+		if err := <-left; !errors.Is(err, zk.ErrMoved) {
+			t.Errorf("left the read-only server for %v, want zk.ErrMoved", err)
+		}
 	})
 }
 

@@ -40,6 +40,7 @@ type Session struct {
 	doubt     *time.Timer   // calls checkCertainty when certainty ends; nil until needed
 	doubting  bool          // doubt is running
 	lastZxid  int64         // the last transaction seen in a reply
+	told      time.Time     // the last time that the hook was told of as certain; keep's alone
 	xid       int32
 	calls     fifo          // pending calls in the order of their xids
 	unsent    int           // how many calls, at the end of the queue, are still in out
@@ -286,6 +287,9 @@ func (s *Session) detach(n *conn, why error) {
 // drop ends a call without a reply.
 func (c *call) drop(why error, outcome Outcome) {
 	c.err, c.outcome = why, outcome
+	if c.proof != nil {
+		c.reportProof(why)
+	}
 	if c.quiet || !c.finish() {
 		c.free()
 	}

@@ -222,7 +222,9 @@ func TestHookIsNotToldOfTheWaitForAnEvent(t *testing.T) {
 		b := s.Batch()
 		list := b.Children("/a")
 		b.SendOn(w)
-		if _, err := list.Get(t.Context()); err != nil || !slices.Equal(took, []time.Duration{0}) {
+		_, err := list.Get(t.Context())
+		synctest.Wait()
+		if err != nil || !slices.Equal(took, []time.Duration{0}) {
 			t.Errorf("the hook was told of %v, %v; want one list in no time", took, err)
 		}
 	})

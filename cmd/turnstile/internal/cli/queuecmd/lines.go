@@ -118,7 +118,7 @@ func (p *putter) putLines(ctx context.Context) error {
 }
 
 // show shows progress. It is only called while put waits.
-func (l *linePut) show(_ context.Context, items int) {
+func (l *linePut) show(_ context.Context, _ string, items int) {
 	l.shown += items
 	if now := time.Now(); now.Sub(l.last) >= showEvery {
 		l.last = now

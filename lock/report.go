@@ -1,0 +1,144 @@
+package lock
+
+// Calling the hooks.
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// report tells the hooks of one acquisition, from the call of Lock to the end of the hold. It is nil if no hook wants
+// to know, and its methods then do nothing.
+type report struct {
+	hooks *Hooks
+	event Event // Lock's goroutine alone writes it before the hold is acquired; mu guards Took and Err after that
+	since time.Time
+
+	losses         *losses // of the ownership; nil if no hook wants to know
+	previous, next *report // in losses, whose mu guards them
+
+	mu   sync.Mutex // guards the fields below
+	over bool       // given back or lost
+	lost bool
+	told bool
+}
+
+// reports counts the acquisitions of this process that hooks are told of.
+var reports atomic.Uint64 //nolint:gochecknoglobals // makes numbers that are unique in the process
+
+// report begins the report of an acquisition.
+func (b *base) report(kind Kind) *report {
+	k := &b.cfg.Hooks
+	if k.Enqueued == nil && k.Acquired == nil && k.Failed == nil && k.Released == nil && k.Lost == nil {
+		return nil
+	}
+	return &report{hooks: k, event: Event{ID: reports.Add(1), Path: b.name, Kind: kind}, since: time.Now()}
+}
+
+// enqueued reports that the acquisition has to wait, once.
+func (r *report) enqueued(ctx context.Context) {
+	if r == nil || r.event.Queued {
+		return
+	}
+	r.event.Queued = true
+	if r.hooks.Enqueued != nil {
+		e := r.event
+		e.Took = time.Since(r.since)
+		r.hooks.Enqueued(ctx, e)
+	}
+}
+
+// failed reports that the acquisition has failed. It returns err.
+func (r *report) failed(ctx context.Context, err error) error {
+	if r != nil && r.hooks.Failed != nil {
+		e := r.event
+		e.Took, e.Err = time.Since(r.since), err
+		r.hooks.Failed(ctx, e)
+	}
+	return err
+}
+
+// acquired reports that the lock was acquired, and arranges that the end of the hold is reported. No other goroutine
+// knows h yet.
+func (r *report) acquired(ctx context.Context, h *Hold) {
+	if r == nil {
+		return
+	}
+	now := time.Now()
+	r.event.Node, r.event.Token, r.event.How = h.Path(), h.token, h.how
+	if r.hooks.Acquired != nil {
+		e := r.event
+		e.Took = now.Sub(r.since)
+		r.hooks.Acquired(ctx, e)
+	}
+	r.since = now
+	if r.hooks.Released != nil || r.hooks.Lost != nil {
+		h.grant.report = r
+	}
+	if r.hooks.Lost == nil {
+		return
+	}
+	if g, many := h.grant.back.(*group); many {
+		r.losses = &g.losses
+	} else {
+		r.losses = &losses{alone: true}
+	}
+	r.losses.add(r, h.grant.Ownership) //nolint:contextcheck // lasts as long as the ownership
+}
+
+// end notes that the hold has ended, unless it had before, and reports whether that is so. Lost is why it was lost,
+// nil if it was given back, and stopped why its context had ended before that, if it had.
+func (r *report) end(lost, stopped error) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over {
+		return false
+	}
+	r.over, r.lost = true, lost != nil
+	r.event.Took, r.event.Err = time.Since(r.since), lost
+	if lost == nil && (errors.Is(stopped, ErrRevoked) || errors.Is(stopped, ErrSuspended)) {
+		r.event.Err = stopped
+	}
+	return true
+}
+
+// released notes that the lock is given back, and why it was lost before, if it was. It leaves the call of the hook to
+// tell, because the caller holds mutexes.
+func (g *grant) released(lost error) {
+	r := g.report
+	if r == nil {
+		return
+	}
+	var stopped error
+	if g.Use().Err() != nil {
+		stopped = g.Stopped()
+	}
+	r.end(lost, stopped)
+	if r.losses != nil {
+		r.losses.remove(r)
+	}
+}
+
+// tell calls the hook for the end of the hold, if the hold has ended and the hook was not called yet.
+func (r *report) tell() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	if !r.over || r.told {
+		r.mu.Unlock()
+		return
+	}
+	r.told = true
+	e, lost := r.event, r.lost
+	r.mu.Unlock()
+	switch {
+	case !lost && r.hooks.Released != nil:
+		r.hooks.Released(e)
+	case lost && r.hooks.Lost != nil:
+		r.hooks.Lost(e)
+	}
+}

@@ -1,0 +1,169 @@
+package queue
+
+// Hooks.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Hooks are called about what a Queue puts and delivers, for logs and metrics: on the goroutine that did the work, also
+// when the caller's context has ended before it was done. Then Done, Retried and Ended get the values of that context,
+// but not its end. Nil fields cost nothing. Hooks must not block.
+//
+// Each item that is delivered calls Claimed once, and then Ended once: when it is finished, or when its claim is lost.
+// Purge calls none of them.
+type Hooks struct {
+	// Put is called when items were put, in one transaction: into which queue, by its path, and how many.
+	Put func(ctx context.Context, queue string, items int)
+	// Claimed is called when an item is delivered, before Take or TakeBatch returns it and before Consume calls its
+	// handler. Item.Waited is how long it was ready.
+	Claimed func(ctx context.Context, item *Item)
+	// Done is called when an item was acknowledged.
+	Done func(ctx context.Context, item *Item)
+	// Retried is called when an item goes back to be delivered again after delay: by Fail, Return or Consume.
+	Retried func(ctx context.Context, item *Item, delay time.Duration)
+	// Dead is called when an item has gone to the dead letters: by Reject, Fail or Consume, or because it cannot be
+	// read when its delay is over, and then it was not delivered.
+	Dead func(ctx context.Context, id, reason string)
+	// Ended is called once for each item that was delivered, after Done, Retried and Dead. If the claim is lost, a
+	// goroutine of its own calls it at once, unless a call that finishes the item is under way: then that does, when it
+	// knows. The item's handler may still be running. An item that nothing finishes ends with its claim.
+	Ended func(ctx context.Context, item *Item, end ItemEnd)
+}
+
+// ItemEnd says how the delivery of an item has ended.
+type ItemEnd struct {
+	Result Result
+	Took   time.Duration // since it was delivered
+	Err    error         // why the claim was lost; nil unless Result is ResultLost
+}
+
+// Result is what has become of an item that was delivered.
+type Result uint8
+
+// The results.
+const (
+	ResultDone    Result = iota + 1 // it was acknowledged
+	ResultRetried                   // it is delivered again: the attempt has failed, or it was given back
+	ResultDead                      // it has gone to the dead letters
+	ResultLost                      // its claim was lost: it is, or will be, delivered to another consumer
+)
+
+// String returns the result's name, in lower case.
+func (r Result) String() string {
+	switch r {
+	case ResultDone:
+		return "done"
+	case ResultRetried:
+		return "retried"
+	case ResultDead:
+		return "dead"
+	case ResultLost:
+		return "lost"
+	default:
+		return fmt.Sprintf("Result(%d)", int(r))
+	}
+}
+
+// tellClaimed calls the hook for items that are about to be returned. If the hook Ended wants to know, the consumer
+// keeps them until they have ended.
+func (d *dispatcher) tellClaimed(ctx context.Context, items []*Item) {
+	hooks := &d.cfg.Hooks
+	if hooks.Claimed == nil && hooks.Ended == nil {
+		return
+	}
+	for _, item := range items {
+		if hooks.Claimed != nil {
+			hooks.Claimed(ctx, item)
+		}
+		if hooks.Ended != nil {
+			item.keep()
+		}
+	}
+}
+
+// keep has the hook told when the item's claim is lost.
+func (it *Item) keep() {
+	co := it.co
+	co.d.mu.Lock()
+	defer co.d.mu.Unlock()
+	if co.ctx.Err() != nil { // dropConsumer may have been here
+		go it.lose()
+		return
+	}
+	if co.delivered == nil {
+		co.delivered = make(map[*Item]bool)
+	}
+	co.delivered[it] = true
+}
+
+// lose tells the hook that the item's claim is lost, unless the item has ended before or is being finished. The
+// consumer has ended.
+func (it *Item) lose() {
+	it.mu.Lock()
+	over := it.ended || it.busy != nil
+	it.ended = it.ended || !over
+	it.mu.Unlock()
+	if !over {
+		it.tellEnded(context.WithoutCancel(it.co.ctx), ItemEnd{Result: ResultLost, Err: it.co.lostFor()})
+	}
+}
+
+// lostFor returns why the claims of a consumer that has ended are lost.
+func (co *consumer) lostFor() error {
+	err := co.err()
+	if err == nil || errors.Is(err, ErrClaimLost) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrClaimLost, err)
+}
+
+// ending returns how the item ends when a call that was to finish it, with that result, has come to err. It returns
+// the zero ItemEnd if the item does not end: it has before, or is still the caller's. The caller holds it.mu.
+func (it *Item) ending(err error, result Result) ItemEnd {
+	end := ItemEnd{Result: result}
+	switch {
+	case it.ended:
+		return ItemEnd{}
+	case err == nil:
+	case errors.Is(err, ErrClaimLost):
+		end = ItemEnd{Result: ResultLost, Err: err}
+	case it.co.ctx.Err() != nil: // while it was busy
+		end = ItemEnd{Result: ResultLost, Err: it.co.lostFor()}
+	default:
+		return ItemEnd{}
+	}
+	it.ended = true
+	return end
+}
+
+// tellEnded calls the hook, unless end is zero.
+func (it *Item) tellEnded(ctx context.Context, end ItemEnd) {
+	hook := it.co.d.cfg.Hooks.Ended
+	if hook == nil || end.Result == 0 {
+		return
+	}
+	it.co.d.mu.Lock()
+	delete(it.co.delivered, it)
+	it.co.d.mu.Unlock()
+	end.Took = time.Since(it.begun)
+	hook(context.WithoutCancel(ctx), it, end)
+}
+
+// Waited returns how long the item was ready before this delivery, by the servers' clock, as far as it is known here:
+// since it was put, or since its delay was over, or since it was its turn in its group. For an item that went back at
+// once, in its old place, and for one whose consumer was lost, earlier deliveries count as well.
+func (it *Item) Waited() time.Duration {
+	now := it.co.d.clock.now()
+	if now == 0 {
+		return 0
+	}
+	since := it.created
+	if it.rec.Due > 0 {
+		since = it.rec.Due
+	}
+	return max(0, time.UnixMilli(now).Sub(time.UnixMilli(since))-time.Since(it.begun))
+}

@@ -1,5 +1,5 @@
-// Package survey finds out what a part of the tree is used for: which paths are locks, elections, semaphores and queues,
-// whichever program made them, who holds them and who waits.
+// Package survey finds out what a part of the tree is used for: which paths are locks, elections, semaphores and
+// queues, whichever program made them, who holds them and who waits.
 package survey
 
 // What a path is used for.

@@ -37,7 +37,7 @@ type Config struct {
 // after the call of Read.
 type Snapshot struct {
 	Entries []Entry // by path
-	Listed  int     // how many nodes were listed
+	Listed  int     // how many nodes were listed; 0 if there is no such path
 	Partial string  // why it is not whole; empty if nothing is missing but what Denied and TooLarge count
 	Server  string  // that was asked; the last one, if the session moved
 	Began   time.Time
@@ -203,6 +203,8 @@ func (r *reading) note(path string, f found, err error) {
 		r.result.TooLarge.add(path)
 	case err != nil && r.err == nil:
 		r.err = err
+	case f.gone:
+		r.result.Listed--
 	case err == nil:
 		r.todo = append(r.todo, f.below...)
 		if f.entry != nil {
@@ -221,6 +223,7 @@ const kazooQueue = "-__lock__"
 type found struct {
 	entry *Entry   // nil if the path is none
 	below []string // what is to be visited
+	gone  bool     // there is no such node
 }
 
 // A listing is what one request tells of a node.
@@ -234,7 +237,7 @@ type listing struct {
 func (r *reading) visit(ctx context.Context, path string) (found, error) {
 	l, err := attempt.Run(ctx, r.client, func(sess *zk.Session) (listing, error) { return list(ctx, sess, path) })
 	if errors.Is(err, zk.NoNode) { // it has gone since its parent was listed
-		return found{}, nil
+		return found{gone: true}, nil
 	}
 	if err != nil {
 		return found{}, err
@@ -271,7 +274,7 @@ func (r *reading) visit(ctx context.Context, path string) (found, error) {
 	if kind == Permits || kind == KazooPermits {
 		return found{entry: e}, nil
 	}
-	return found{e, below(path, l.names)}, nil
+	return found{entry: e, below: below(path, l.names)}, nil
 }
 
 // list lists the children of a node, and reads its data if it may be a queue's.
@@ -319,4 +322,6 @@ func owned(s zk.Stat) bool {
 
 // used reports whether a node without children looks like the path of a lock that is free: a container, or a node
 // without data that has had children.
-func used(s zk.Stat) bool { return s.EphemeralOwner == container || s.DataLength == 0 && s.Cversion > 0 }
+func used(s zk.Stat) bool {
+	return s.EphemeralOwner == container || s.DataLength == 0 && s.Cversion > 0
+}

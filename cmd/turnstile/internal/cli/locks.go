@@ -67,12 +67,12 @@ func newLocks(app *command.App) *cobra.Command {
 		Use:   "locks [flags] [PATH]",
 		Short: "List all locks, elections and semaphores, with holders and waits",
 		Long: `Lists what is held or waited for at PATH and below it, or in the whole tree without PATH: locks, elections
-and semaphores of any program that uses the names of Turnstile, Curator, kazoo or go-zookeeper. Each line shows who
-holds it, since when, how many wait and for how long the first of them has waited. "turnstile who" shows all
-contenders of one path.
+and semaphores of any program that uses the names of Turnstile, Curator, kazoo or go-zookeeper. Each line
+shows who holds it and for how long, how many wait, and for how long the first of them has waited.
+"turnstile who" shows all contenders of one path.
 
-It only reads, and asks each node once: the number of requests does not depend on how many wait. Paths that these
-credentials may not read are counted and left out.
+It only reads, and lists each node once or twice: the number of requests does not depend on how many wait.
+Paths that these credentials may not read are counted and left out.
 
 Exit codes: 0, also if there is none; 64 usage; 69 no server; 77 access to PATH denied.`,
 		Example: `  turnstile locks
@@ -94,8 +94,7 @@ Exit codes: 0, also if there is none; 64 usage; 69 no server; 77 access to PATH 
 	}
 	flags := cmd.Flags()
 	l.Flags(cmd, "one JSON object per path")
-	flags.Var(&l.sort, "sort", "order: by the longest wait, the number of waiters, since when it is held (oldest first), "+
-		"or the path")
+	flags.Var(&l.sort, "sort", "order: by the longest wait, the number of waiters, since when it is held, or the path")
 	flags.Var(&l.kind, "kind", "list only these; queues are listed only if asked for")
 	flags.Var(&l.stuck, "stuck", "list only what somebody has waited for this long")
 	flags.Var(&l.readFor, "read-for", "stop reading after this time, and show what was found")
@@ -111,7 +110,8 @@ func (l *locks) list(ctx context.Context, client *zk.Client) error {
 		return err
 	}
 	if slices.Contains(s.Denied.Paths, l.Path) {
-		return &command.Error{Code: command.ExitNoAccess, Err: fmt.Errorf("%s: these credentials may not read it", l.Path)}
+		err = fmt.Errorf("%s: these credentials may not read it", l.Path)
+		return &command.Error{Code: command.ExitNoAccess, Err: err}
 	}
 	now := time.Now()
 	shown := l.choose(s.Entries, now)
@@ -183,11 +183,14 @@ func heldSince(e survey.Entry, now time.Time) time.Time {
 
 // print prints the entries for people.
 func (l *locks) print(s *survey.Snapshot, shown []survey.Entry, now time.Time) error {
+	if s.Listed == 0 {
+		return l.App.Printf("there is no path %s (asked %s)\n", l.Path, l.Connection.Where())
+	}
 	if len(shown) == 0 {
 		what := map[string]string{
 			anyKind: "lock", "lock": "lock", "election": "election", "permits": "semaphore", "queue": "queue",
 		}[l.kind.Value]
-		return l.App.Printf("no %s is to be shown at %s or below it (%s listed, asked %s)\n",
+		return l.App.Printf("no %s to show at %s or below it (%s listed; asked %s)\n",
 			what, l.Path, command.Plural(s.Listed, "node"), l.Connection.Where())
 	}
 	w := l.App.Table()
@@ -200,7 +203,8 @@ func (l *locks) print(s *survey.Snapshot, shown []survey.Entry, now time.Time) e
 		if e.First != nil {
 			waited = longest(e, now).Round(time.Second).String()
 		}
-		_ = command.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", e.Path, kindOfEntry(e), holderOf(s, e), held, e.Waiting, waited)
+		_ = command.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n",
+			e.Path, kindOfEntry(e), holderOf(s, e), held, e.Waiting, waited)
 	}
 	return command.OutputError(w.Flush())
 }
@@ -261,8 +265,8 @@ func (l *locks) warn(s *survey.Snapshot) {
 			if n := missed.Count - len(missed.Paths); n > 0 {
 				more = fmt.Sprintf(" and %d more", n)
 			}
-			l.App.Complain("%s left out, with what is below: %s: %s%s", command.Plural(missed.Count, "path"), missed.why,
-				strings.Join(missed.Paths, " "), more)
+			l.App.Complain("%s left out, with what is below: %s: %s%s",
+				command.Plural(missed.Count, "path"), missed.why, strings.Join(missed.Paths, " "), more)
 		}
 	}
 	for _, e := range s.Entries {

@@ -70,7 +70,7 @@ func readPath(ctx context.Context, sess *zk.Session, path string, line []lock.Co
 func kindOf(children []string, data []byte, line []lock.Contender) survey.Kind {
 	permits := slices.ContainsFunc(line, func(c lock.Contender) bool { return c.Kind == lock.Permit })
 	switch kind := survey.Recognise(children, data); {
-	case permits && (kind == survey.Free || kind == survey.Other): // all are taken back; the line stands beside the path
+	case permits && (kind == survey.Free || kind == survey.Other): // the line is beside it
 		return survey.KazooPermits
 	case kind == survey.KazooPermits && !permits: // they only have such names
 		return survey.Other

@@ -66,9 +66,9 @@ func newLocks(app *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "locks [flags] [PATH]",
 		Short: "List all locks, elections and semaphores, with holders and waits",
-		Long: `Lists what is held or waited for at PATH and below it, or in the whole tree without PATH: locks, elections
-and semaphores of any program that uses the names of Turnstile, Curator, kazoo or go-zookeeper. Each line
-shows who holds it and for how long, how many wait, and for how long the first of them has waited.
+		Long: `Lists what is held or waited for at PATH and below it, or in the whole tree without PATH: locks,
+elections and semaphores of any program that uses the names of Turnstile, Curator, kazoo or go-zookeeper.
+Each line shows who holds it and for how long, how many wait, and for how long the first of them has waited.
 "turnstile who" shows all contenders of one path.
 
 It only reads, and lists each node once or twice: the number of requests does not depend on how many wait.

@@ -59,10 +59,10 @@ func readPath(ctx context.Context, sess *zk.Session, path string, line []lock.Co
 	case err != nil:
 		return pathState{}, err
 	}
-	f := pathState{children: slices.DeleteFunc(children.Names, func(name string) bool {
+	f := pathState{kind: kindOf(children.Names, node.Data, line)}
+	f.children = slices.DeleteFunc(children.Names, func(name string) bool {
 		return slices.ContainsFunc(line, func(c lock.Contender) bool { return strings.HasSuffix(c.Path, "/"+name) })
-	})}
-	f.kind = kindOf(children.Names, node.Data, line)
+	})
 	return f, nil
 }
 

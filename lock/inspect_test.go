@@ -37,6 +37,7 @@ func (w *world) wantRoles(what, want string) {
 	if got := w.roles(); got != want {
 		w.t.Errorf("%s: got %q, want %q", what, got, want)
 	}
+	w.wantSummary(what)
 }
 
 func TestInspectShowsAllWhoHold(t *testing.T) {

@@ -57,6 +57,7 @@ var rules = []rule{
 	{path: "queue", ours: []string{"zk", "internal/attempt", "internal/line", "queue/internal/segment"}},
 	{path: "queue/classic", ours: []string{"zk", "internal/attempt", "internal/line", "queue"}}, // queue for its errors
 
+	{path: "internal/survey", ours: []string{"zk", "internal/attempt", "internal/line", "lock"}},
 	{path: "internal/measure", ours: []string{"lock"}},
 	{path: "cmd/turnstile/internal/supervise", ours: []string{"zk"}, foreign: []string{"golang.org/x/sys"}},
 	{
@@ -67,7 +68,7 @@ var rules = []rule{
 	{
 		path: "cmd/turnstile/...",
 		ours: []string{
-			"cmd/turnstile/internal/...", "internal/certfile", "internal/measure",
+			"cmd/turnstile/internal/...", "internal/certfile", "internal/measure", "internal/survey",
 			"zk", "lock", "elect", "queue", "server", "barrier", "counter", "cache", "member", "discovery",
 		},
 		foreign: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/internal/survey"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -27,12 +28,12 @@ func (l *locker) acquire(ctx context.Context) (*zk.Client, *lock.Hold, error) {
 		return nil, nil, err
 	}
 	l.run.WarnOfGrace(sess.Timeout())
-	fits := useLock
+	fits := survey.Lock
 	switch some := l.permits.limit > 0; {
 	case some && l.layout.Value == layoutKazoo:
-		fits = useKazooPermits
+		fits = survey.KazooPermits
 	case some:
-		fits = usePermits
+		fits = survey.Permits
 	}
 	if err := refuseOthers(ctx, client, sess, l.run.Paths, fits); err != nil {
 		return client, nil, err

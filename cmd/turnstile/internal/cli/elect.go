@@ -13,6 +13,7 @@ import (
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/supervise"
 	"github.com/seed-a3166700/turnstile/elect"
+	"github.com/seed-a3166700/turnstile/internal/survey"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -134,12 +135,12 @@ func (e *elector) connect(ctx context.Context) (*zk.Client, *elect.Candidate, er
 		return nil, nil, err
 	}
 	e.run.WarnOfGrace(sess.Timeout())
-	fits := useLock // LeaderSelector and kazoo's Election name their nodes as locks do
+	fits := survey.Lock // LeaderSelector and kazoo's Election name their nodes as locks do
 	switch layouts[e.layout.Value] {
 	case elect.LeaderLatch:
-		fits = useElection
+		fits = survey.Election
 	case elect.LeaderElectionSupport:
-		fits = useSupport
+		fits = survey.Support
 	case elect.LeaderSelector, elect.KazooElection, elect.Both:
 	}
 	if err := refuseOthers(ctx, client, sess, e.run.Paths, fits); err != nil {

@@ -58,6 +58,7 @@ var shows = []shower{
 	{args: "who /names", shows: true},
 	{args: "who /q"},
 	{args: "who /rv /set"},
+	{args: "locks", shows: true},
 	{args: "revoke --records /rv", shows: true},
 	{args: "revoke --within 1ms --reason x /lk", shows: true},
 	{args: "revoke --within 1ms --reason x /names", shows: true},

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/internal/survey"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -24,7 +25,7 @@ type whoJSON struct {
 	Holder  *contenderJSON  `json:"holder"` // the first of the holders; null if the lock is free
 	Holders []contenderJSON `json:"holders"`
 	Waiters []contenderJSON `json:"waiters"`
-	Place   use             `json:"place"`
+	Place   survey.Kind     `json:"place"`
 	Numbers numbersJSON     `json:"numbers"`
 }
 
@@ -249,23 +250,14 @@ func waitsAt(ctx context.Context, client *zk.Client, path string, of lock.Conten
 func newWhoJSON(l lineAt) whoJSON {
 	w := whoJSON{
 		Path: l.path, Holders: []contenderJSON{}, Waiters: []contenderJSON{},
-		Place: l.found.use, Numbers: numbersJSON(l.numbers),
+		Place: l.found.kind, Numbers: numbersJSON(l.numbers),
 	}
 	for _, c := range l.list {
-		entry := contenderJSON{
-			Node: c.Path, Kind: c.Kind.String(), Since: command.Timestamp(c.Since), Revoked: revocation(c.Revoked),
-			Session: command.SessionID(c.Session), Permits: c.permits, WaitsAt: c.waitsAt, MayHold: c.MayHold,
-		}
+		entry := newContenderJSON(c)
 		if l.groups() > 1 {
 			entry.Group = c.Group + 1
 		}
-		if c.Known {
-			entry.Owner = known(c.Owner)
-		} else {
-			entry.Owner.Text = string(c.Data)
-		}
 		if c.Holder {
-			entry.Token = int64(c.Token)
 			w.Holders = append(w.Holders, entry)
 		} else {
 			w.Waiters = append(w.Waiters, entry)
@@ -277,6 +269,22 @@ func newWhoJSON(l lineAt) whoJSON {
 	return w
 }
 
+func newContenderJSON(c contender) contenderJSON {
+	j := contenderJSON{
+		Node: c.Path, Kind: c.Kind.String(), Since: command.Timestamp(c.Since), Revoked: revocation(c.Revoked),
+		Session: command.SessionID(c.Session), Permits: c.permits, WaitsAt: c.waitsAt, MayHold: c.MayHold,
+	}
+	if c.Known {
+		j.Owner = known(c.Owner)
+	} else {
+		j.Owner.Text = string(c.Data)
+	}
+	if c.Holder {
+		j.Token = int64(c.Token)
+	}
+	return j
+}
+
 func known(o lock.Owner) ownerJSON {
 	return ownerJSON{Host: o.Host, PID: o.PID, Program: o.Program, Label: o.Label, Set: o.Set}
 }
@@ -285,7 +293,7 @@ func known(o lock.Owner) ownerJSON {
 func printLine(app *command.App, l lineAt, titled bool, server string) error {
 	if len(l.list) == 0 {
 		absent := ""
-		if l.found.use == useAbsent {
+		if l.found.kind == survey.Absent {
 			absent = "; there is no such path now"
 		}
 		return app.Printf("nobody holds %s or waits for it (asked %s%s)\n", l.path, server, absent)

@@ -1,0 +1,164 @@
+package survey_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/survey"
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+const guid = "_c_0f8fad5b-d9cb-469f-a165-70867728950e"
+
+// tree makes a node of each kind, and returns what a survey of it shows.
+func tree(t *testing.T, srv *zktest.Server) (want []string) {
+	t.Helper()
+	sess := srv.Session(t, 20*time.Second)
+	lockNode, latch := guid+"-lock-", guid+"-latch-"
+	for _, n := range []struct {
+		path, data string
+		mode       zk.Mode
+	}{
+		{"/config/a/b", "text", zk.Persistent},
+		{"/jobs/report/" + lockNode, "10.0.0.1", zk.EphemeralSequential},
+		{"/jobs/report/" + lockNode, "10.0.0.2", zk.EphemeralSequential},
+		{"/jobs/report/below/0f8fad5bd9cb469fa16570867728950e__lock__", "python", zk.EphemeralSequential},
+		{"/jobs/report-__revoked__", "[]", zk.Persistent},
+		{"/leader/" + latch, "one", zk.EphemeralSequential},
+		{"/members/m1", "10.0.0.3", zk.Ephemeral},
+		{"/offers/n_", "two", zk.EphemeralSequential},
+		{"/pool/leases/" + guid + "-lease-", "", zk.EphemeralSequential},
+		{"/pool/locks/" + lockNode, "", zk.EphemeralSequential},
+		{"/sem/6f9619ff8b86d011b42d00c04fc964ff", "host1", zk.Ephemeral},
+		{"/sem-__lock__/1f8fad5bd9cb469fa16570867728950e__lock__", "host2", zk.EphemeralSequential},
+		{"/sums/6f9619ff8b86d011b42d00c04fc964ff", "no permit", zk.Persistent},
+		{"/tasks/queue-", "item", zk.PersistentSequential},
+	} {
+		node := zk.Node{Path: n.path, Data: []byte(n.data), Mode: n.mode}
+		if _, err := sess.CreateAll(t.Context(), node, zk.Parents{}); err != nil {
+			t.Fatal(n.path, err)
+		}
+	}
+	return []string{
+		"/jobs/report lock curator 1 1",
+		"/jobs/report/below lock kazoo 1 0",
+		"/leader election latch 1 0",
+		"/offers election-support support 1 0",
+		"/pool permits curator 1 1",
+		"/sem kazoo-semaphore kazoo 1 1",
+		"/tasks classic-queue  0 0",
+	}
+}
+
+func shown(s *survey.Snapshot) []string {
+	var list []string
+	for _, e := range s.Entries {
+		list = append(list, fmt.Sprintf("%s %s %s %d %d", e.Path, e.Kind, e.Layout, e.Holding, e.Waiting))
+	}
+	return list
+}
+
+func wantShown(t *testing.T, s *survey.Snapshot, want []string) {
+	t.Helper()
+	if got := shown(s); !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestEveryKindIsRecognised(t *testing.T) {
+	t.Parallel()
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+		want := tree(t, srv)
+		client := srv.Client(t, 20*time.Second)
+		s, err := survey.Read(t.Context(), client, survey.Config{})
+		if err != nil || s.Partial != "" || s.Denied.Count+s.TooLarge.Count != 0 {
+			t.Fatal(s, err)
+		}
+		wantShown(t, s, want)
+		if s, err = survey.Read(t.Context(), client, survey.Config{Root: "/jobs"}); err != nil {
+			t.Fatal(err)
+		}
+		wantShown(t, s, want[:2])
+		if s, err = survey.Read(t.Context(), client, survey.Config{Root: "/nowhere"}); err != nil || s.Listed != 0 {
+			t.Fatal(s, err)
+		}
+		if _, err = survey.Read(t.Context(), client, survey.Config{Root: "nowhere"}); err == nil {
+			t.Error("a path without a slash was taken")
+		}
+	})
+}
+
+// What may not be read is counted, and the rest is shown.
+func TestForbiddenBranchesAreCounted(t *testing.T) {
+	t.Parallel()
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+		want := tree(t, srv)
+		sess := srv.Session(t, 20*time.Second)
+		acl := []zk.ACL{{Perms: zk.PermAll, ID: zk.ID{Scheme: "ip", ID: "10.1.1.1"}}}
+		if _, err := sess.SetACL(t.Context(), "/jobs", acl, -1); err != nil {
+			t.Fatal(err)
+		}
+		s, err := survey.Read(t.Context(), srv.Client(t, 20*time.Second), survey.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantShown(t, s, want[2:])
+		if s.Denied.Count != 1 || !slices.Equal(s.Denied.Paths, []string{"/jobs"}) {
+			t.Errorf("denied: %+v", s.Denied)
+		}
+	})
+}
+
+func TestBoundsMakeTheAnswerPartial(t *testing.T) {
+	t.Parallel()
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+		tree(t, srv)
+		client := srv.Client(t, 20*time.Second)
+		s, err := survey.Read(t.Context(), client, survey.Config{Nodes: 4})
+		if err != nil || s.Listed > 4 || !strings.Contains(s.Partial, "4 nodes") {
+			t.Errorf("%+v, %v", s, err)
+		}
+		srv.Control(func(r zktest.Request) zktest.Fault {
+			if r.Path == "/jobs" {
+				return zktest.Delay(3 * time.Second) // with all that follows on the connection
+			}
+			return zktest.Pass
+		})
+		s, err = survey.Read(t.Context(), client, survey.Config{Time: time.Second})
+		if err != nil || !strings.Contains(s.Partial, "after 1s") {
+			t.Errorf("%+v, %v", s, err)
+		}
+		srv.Control(nil)
+		time.Sleep(10 * time.Second) // in a bubble: the delay ends
+	})
+}
+
+// A fifth of the requests and of the replies is lost.
+func TestSurveyIsWholeUnderFaults(t *testing.T) {
+	t.Parallel()
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+		want := tree(t, srv)
+		client := srv.Client(t, 20*time.Second)
+		random := rand.New(rand.NewPCG(1, 2))
+		faults := []zktest.Fault{zktest.Refuse, zktest.DropReply, zktest.CutBefore, zktest.CutAfter}
+		srv.Control(func(zktest.Request) zktest.Fault {
+			if n := random.IntN(80); n < len(faults)*4 {
+				return faults[n%len(faults)]
+			}
+			return zktest.Pass
+		})
+		for range 5 {
+			s, err := survey.Read(t.Context(), client, survey.Config{Time: time.Hour})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantShown(t, s, want)
+		}
+		srv.Control(nil)
+	})
+}

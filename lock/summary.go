@@ -1,0 +1,249 @@
+package lock
+
+// Who holds and how many wait, in a few requests.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/seed-a3166700/turnstile/internal/attempt"
+	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// maxSummaryHolders is how many holders a Summary describes.
+const maxSummaryHolders = 8
+
+// A Summary says who is at the front of a lock's line, and how long the line is.
+type Summary struct {
+	Holders []Contender // in the order of the line, the first eight of them; each permit of a semaphore by itself
+	Holding int         // how many hold; how many permits of a semaphore are taken
+	First   *Contender  // the first in line that does not hold: none has waited for longer; nil if there is none
+	Waiting int         // how many do not hold: they wait, or may hold (Contender.MayHold)
+	Groups  int         // of contenders that may hold together, because they do not look for each other
+	Numbers Numbers     // the sequence numbers that are left
+}
+
+// Summarize returns what Inspect does in short. Inspect reads the node of each contender; Summarize lists them and
+// reads those in front alone, unless their names do not tell who waits for whom: contenders of several programs are
+// read one and all. So it is for programs that show many locks. The Summary is empty if there is no contender, or no
+// such path. It is an error if the list of the contenders is larger than zk.Config.MaxFrame.
+func Summarize(ctx context.Context, client *zk.Client, path string) (Summary, error) {
+	if err := attempt.ReadArgs("lock", client, path); err != nil {
+		return Summary{}, err
+	}
+	s, err := attempt.Run(ctx, client, func(sess *zk.Session) (Summary, error) {
+		return summarize(ctx, sess, path)
+	})
+	if err != nil {
+		return Summary{}, fmt.Errorf("lock: summarize %s: %w", path, err)
+	}
+	return s, nil
+}
+
+func summarize(ctx context.Context, sess *zk.Session, path string) (Summary, error) {
+	// Whoever is in front may leave between the list and the reads. At a lock that changes hands all the time, the list
+	// would never do; then Inspect's, which leaves out who has left.
+	const tries = 3
+	for range tries {
+		s, ok, err := front(ctx, sess, path)
+		if ok || err != nil {
+			return s, err
+		}
+	}
+	return whole(ctx, sess, path)
+}
+
+// whole summarizes what Inspect returns.
+func whole(ctx context.Context, sess *zk.Session, path string) (s Summary, err error) {
+	list, err := inspect(ctx, sess, path)
+	if err != nil || len(list) == 0 {
+		return Summary{}, err
+	}
+	for i, c := range list {
+		s.Groups = max(s.Groups, c.Group+1)
+		switch {
+		case !c.Holder && s.First == nil:
+			s.First = &list[i]
+			fallthrough
+		case !c.Holder:
+			s.Waiting++
+		case s.Holding < maxSummaryHolders:
+			s.Holders = append(s.Holders, c)
+			fallthrough
+		default:
+			s.Holding++
+		}
+	}
+	if !list[0].simple { // whose node has no children that could be numbered
+		s.Numbers, err = inspectNumbers(ctx, sess, path)
+	}
+	if errors.Is(err, zk.NoNode) { // all have left since
+		return Summary{}, nil
+	}
+	return s, err
+}
+
+// front summarizes the lock at path by the names of its contenders. It reports false if they do not tell enough, or if
+// one of those in front has left meanwhile.
+func front(ctx context.Context, sess *zk.Session, path string) (s Summary, ok bool, err error) {
+	children, stat, err := sess.Children(ctx, path)
+	switch {
+	case errors.Is(err, zk.NoNode):
+		return Summary{}, true, nil
+	case err != nil:
+		return Summary{}, false, err
+	case ephemeral(stat):
+		s, err = whole(ctx, sess, path)
+		return s, true, err
+	}
+	contenders, second := line.Fold(line.Contenders(children, line.Every))
+	line.Sort(contenders)
+	counted := path
+	holders, waiters := []place(nil), []place(nil)
+	switch {
+	case slices.Contains(children, leasesDir) && len(contenders) == 0:
+		holders, waiters, stat, err = permitsFront(ctx, sess, path)
+		if err != nil {
+			return Summary{}, errors.Is(err, zk.NoNode), ignoreNoNode(err)
+		}
+		counted = path + "/" + queueDir
+	case slices.Contains(children, leasesDir), slices.ContainsFunc(children, kazooLease.MatchString):
+		s, err = whole(ctx, sess, path)
+		return s, true, err
+	case !alike(contenders):
+		s, err = whole(ctx, sess, path)
+		return s, true, err
+	default:
+		n := holding(contenders)
+		for i, c := range contenders {
+			p := place{contender: c, path: path + "/" + c.Name, kind: kindOf(c)}
+			if name, ok := second[c.Name]; ok {
+				p.second = path + "/" + name
+			}
+			if i < n {
+				holders = append(holders, p)
+			} else {
+				waiters = append(waiters, p)
+			}
+		}
+	}
+	left := line.NumbersLeft(line.Contenders(children, line.Every), stat)
+	s = Summary{
+		Holding: len(holders), Waiting: len(waiters), Groups: min(1, len(holders)+len(waiters)),
+		Numbers: Numbers{Path: counted, Left: left, Low: left <= line.HalfLeft},
+	}
+	read := slices.Concat(holders[:min(len(holders), maxSummaryHolders)], waiters[:min(len(waiters), 1)])
+	list, ok, err := readPlaces(ctx, sess, read)
+	if !ok || err != nil {
+		return Summary{}, false, err
+	}
+	if len(waiters) > 0 {
+		s.First = &list[len(list)-1]
+		list = list[:len(list)-1]
+	}
+	for i := range list {
+		list[i].Holder = true
+	}
+	s.Holders = list
+	return s, true, nil
+}
+
+func ignoreNoNode(err error) error {
+	if errors.Is(err, zk.NoNode) {
+		return nil
+	}
+	return err
+}
+
+// A place is that of a contender of which the name is known.
+type place struct {
+	contender    line.Contender
+	path, second string
+	kind         Kind
+}
+
+// readPlaces reads what the nodes of contenders tell. It reports false if one of them is gone.
+func readPlaces(ctx context.Context, sess *zk.Session, places []place) (list []Contender, ok bool, err error) {
+	b := sess.Batch()
+	reads := make([]*zk.Future[zk.Data], len(places))
+	for i, p := range places {
+		reads[i] = b.Get(p.path)
+	}
+	b.Send()
+	for i, p := range places {
+		node, err := reads[i].Get(ctx)
+		if err != nil {
+			return nil, false, ignoreNoNode(err)
+		}
+		c, err := contender(p.path, node)
+		if err != nil {
+			return nil, false, err
+		}
+		c.Kind, c.Second, c.marker = p.kind, p.second, p.contender.Marker
+		list = append(list, c)
+	}
+	return list, true, nil
+}
+
+// permitsFront lists the permits that are taken and the waiters of the semaphore at path, and returns the Stat of the
+// node that counts its numbers.
+func permitsFront(ctx context.Context, sess *zk.Session, path string) (
+	holders, waiters []place, counts zk.Stat, err error,
+) {
+	b := sess.Batch()
+	taken, wanted := b.Children(path+"/"+leasesDir), b.Children(path+"/"+queueDir)
+	b.Send()
+	for _, nodes := range []struct {
+		dir    string
+		listed *zk.Future[zk.Children]
+		marker line.Marker
+		places *[]place
+	}{{leasesDir, taken, line.CuratorLease, &holders}, {queueDir, wanted, line.CuratorLock, &waiters}} {
+		children, err := nodes.listed.Get(ctx)
+		if ignoreNoNode(err) != nil {
+			return nil, nil, zk.Stat{}, err
+		}
+		counts = children.Stat
+		contenders := line.Contenders(children.Names, []line.Marker{nodes.marker})
+		line.Sort(contenders)
+		for _, c := range contenders {
+			*nodes.places = append(*nodes.places, place{c, path + "/" + nodes.dir + "/" + c.Name, "", Permit})
+		}
+	}
+	return holders, waiters, counts, nil
+}
+
+// alike reports whether each of the contenders waits for all those ahead of it but readers for readers, whatever their
+// nodes say. See respects and waits.
+func alike(contenders []line.Contender) bool {
+	var kinds []line.Contender
+	for _, c := range contenders {
+		if !slices.ContainsFunc(kinds, func(k line.Contender) bool { return k.Marker == c.Marker }) {
+			kinds = append(kinds, c)
+		}
+	}
+	for _, c := range kinds {
+		for _, other := range kinds {
+			foreign := !slices.Contains(c.Marker.Family(), other.Marker)
+			if foreign || c.Marker == line.KazooLock && isReader(other) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// holding returns how many of the contenders hold, which are alike and in order: the readers in front, or the first.
+func holding(contenders []line.Contender) int {
+	n := slices.IndexFunc(contenders, func(c line.Contender) bool { return !isReader(c) })
+	switch {
+	case n < 0:
+		return len(contenders)
+	case n == 0:
+		return 1
+	}
+	return n
+}

@@ -1,0 +1,136 @@
+package lock_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// wantSummary checks that Summarize tells the same as Inspect.
+func (w *world) wantSummary(what string) {
+	w.t.Helper()
+	s, err := lock.Summarize(w.t.Context(), w.Client(w.t, 20*time.Second), path)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var holders, waiters []string
+	groups := 0
+	for _, c := range w.line() {
+		groups = max(groups, c.Group+1)
+		if c.Holder {
+			holders = append(holders, c.Path)
+		} else {
+			waiters = append(waiters, c.Path)
+		}
+	}
+	var described []string
+	for _, c := range s.Holders {
+		if !c.Holder {
+			w.t.Errorf("%s: %s is among the holders, and does not hold", what, c.Path)
+		}
+		described = append(described, c.Path)
+	}
+	if !slices.Equal(described, holders[:min(len(holders), 8)]) {
+		w.t.Errorf("%s: got the holders %q, want %q", what, described, holders)
+	}
+	if s.Holding != len(holders) || s.Waiting != len(waiters) || s.Groups != groups {
+		w.t.Errorf("%s: %d hold and %d wait in %d groups, want %d, %d, %d",
+			what, s.Holding, s.Waiting, s.Groups, len(holders), len(waiters), groups)
+	}
+	first := ""
+	if s.First != nil {
+		first = s.First.Path
+	}
+	if want := append(waiters, "")[0]; first != want {
+		w.t.Errorf("%s: %q is the first in line, want %q", what, first, want)
+	}
+}
+
+func TestSummaryOfEachKindIsThatOfInspect(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.wantRoles("no such path", "")
+		sem := w.another(2, 1)
+		a, b := locked(t, sem.Lock), locked(t, sem.Lock)
+		third := waits(t.Context(), sem.Lock)
+		w.wantRoles("a semaphore", "SS-")
+		unlock(t, a)
+		unlock(t, got(t, third))
+		unlock(t, b)
+		w.wantRoles("a free semaphore", "")
+	})
+}
+
+func TestSummaryOfASimpleLock(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		h := locked(t, w.simple().Lock)
+		w.wantRoles("held", "H")
+		unlock(t, h)
+	})
+}
+
+// However many hold and wait, the summary costs the same.
+func TestSummaryReadsOnlyThoseInFront(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess := w.Session(t, 20*time.Second)
+		for range 20 {
+			w.foreign(sess, guid+"-__READ__", zk.EphemeralSequential)
+		}
+		for range 200 {
+			w.foreign(sess, guid+"-__WRIT__", zk.EphemeralSequential)
+		}
+		client := w.Client(t, 20*time.Second)
+		before := w.Traffic().Requests
+		s, err := lock.Summarize(t.Context(), client, path)
+		if err != nil || len(s.Holders) != 8 || s.Holding != 20 || s.Waiting != 200 {
+			t.Fatalf("%d of %d holders, %d wait, %v", len(s.Holders), s.Holding, s.Waiting, err)
+		}
+		n := 0
+		for op, count := range w.Traffic().Requests {
+			n += count - before[op]
+		}
+		if n > 11 { // the session, one list, eight holders and a waiter
+			t.Errorf("it took %d requests", n)
+		}
+		if s.Numbers.Path != path || s.Numbers.Left < 1<<30 {
+			t.Errorf("numbers: %+v", s.Numbers)
+		}
+	})
+}
+
+// The lock changes hands all the time: the summary shows one holder at most, and is no error.
+func TestSummaryOfALockThatChangesHands(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		for range 4 {
+			m := w.mutex(lock.Config{})
+			go func() {
+				defer func() { ended <- struct{}{} }()
+				for ctx.Err() == nil {
+					h, err := m.Lock(ctx)
+					if err != nil {
+						return
+					}
+					time.Sleep(time.Millisecond) // in a bubble
+					h.Unlock()
+				}
+			}()
+		}
+		client := w.Client(t, 20*time.Second)
+		for range 200 {
+			s, err := lock.Summarize(t.Context(), client, path)
+			if err != nil || s.Holding > 1 || s.Holding == 0 && s.Waiting > 0 {
+				t.Fatalf("%d hold, %d wait, %v", s.Holding, s.Waiting, err)
+			}
+			time.Sleep(100 * time.Microsecond) // in a bubble
+		}
+		stop()
+		for range 4 {
+			<-ended
+		}
+	})
+}

@@ -58,7 +58,7 @@ type FollowConfig struct {
 type Survey struct {
 	client *zk.Client
 	cfg    FollowConfig
-	stop   context.CancelFunc
+	stop   context.CancelCauseFunc
 	done   chan struct{}
 
 	mu      sync.Mutex
@@ -71,8 +71,8 @@ type Survey struct {
 	shown   map[string]time.Time
 }
 
-// Follow starts to follow. The Survey must be closed.
-func Follow(client *zk.Client, cfg FollowConfig) (*Survey, error) {
+// Follow follows until ctx ends. The Survey must be closed.
+func Follow(ctx context.Context, client *zk.Client, cfg FollowConfig) (*Survey, error) {
 	var err error
 	if cfg.Config, err = cfg.checked(client); err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func Follow(client *zk.Client, cfg FollowConfig) (*Survey, error) {
 	if cfg.Events == 0 {
 		cfg.Events = defaultEvents
 	}
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancelCause(ctx)
 	s := &Survey{
 		client: client, cfg: cfg, stop: stop, done: make(chan struct{}),
 		changed: make(chan struct{}), shown: make(map[string]time.Time),
@@ -101,13 +101,14 @@ var ErrClosed = errors.New("the survey is closed")
 
 // Close ends the survey, and waits for its goroutine. Calls of Next return ErrClosed.
 func (s *Survey) Close() {
-	s.stop()
+	s.stop(ErrClosed)
 	<-s.done
 }
 
 // Next returns the latest snapshot. If that is the one given it waits for another; with nil it waits for the first.
 // Shown are the paths that the caller shows, which are read more often than others while the survey samples. It returns
-// ctx's cause if that ends, ErrClosed after Close, and the client's error when that has ended.
+// ctx's cause if that ends, ErrClosed after Close, and the cause of Follow's ctx or the client's error if one of those
+// has ended.
 func (s *Survey) Next(ctx context.Context, last *Snapshot, shown []string) (*Snapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,14 +180,14 @@ func (s *Survey) run(ctx context.Context) error {
 	for tries := 0; ; tries++ {
 		sess, err := s.client.Session(ctx)
 		if ctx.Err() != nil {
-			return ErrClosed
+			return context.Cause(ctx)
 		}
 		if err != nil {
 			return err
 		}
 		switch err = s.under(ctx, sess); {
 		case ctx.Err() != nil:
-			return ErrClosed
+			return context.Cause(ctx)
 		case err == nil, sess.Err() != nil:
 			tries = 0
 		case !attempt.Passing(sess, err):
@@ -258,7 +259,7 @@ func (s *Survey) events(ctx context.Context, sess *zk.Session, w *zk.Watch, r *r
 		case <-again.C:
 			return errAgain
 		case <-sess.Context().Done():
-			return context.Cause(sess.Context())
+			return sess.Err()
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

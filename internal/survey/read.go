@@ -83,18 +83,27 @@ func (s *Snapshot) WaitsAt(e Entry) []string {
 	var waits []string
 	mine := e.Holders[0]
 	for _, path := range mine.Owner.Set {
-		i, ok := slices.BinarySearchFunc(s.Entries, path, func(e Entry, path string) int {
-			return strings.Compare(e.Path, path)
-		})
-		if !ok || path == e.Path || len(s.Entries[i].Holders) == 0 {
+		other, ok := s.Entry(path)
+		if !ok || len(other.Holders) == 0 {
 			continue
 		}
 		// A set's nodes are made in one transaction, under one session.
-		if first := s.Entries[i].Holders[0]; first.Session != mine.Session || first.Token != mine.Token {
+		if first := other.Holders[0]; first.Session != mine.Session || first.Token != mine.Token {
 			waits = append(waits, path)
 		}
 	}
 	return waits
+}
+
+// Entry returns the entry of a path.
+func (s *Snapshot) Entry(path string) (Entry, bool) {
+	i, ok := slices.BinarySearchFunc(s.Entries, path, func(e Entry, path string) int {
+		return strings.Compare(e.Path, path)
+	})
+	if !ok {
+		return Entry{}, false
+	}
+	return s.Entries[i], true
 }
 
 // Read reads what the tree below a path is used for. It lists each node that may have children once, and reads what is

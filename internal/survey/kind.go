@@ -35,6 +35,11 @@ func (k Kind) Contended() bool {
 	return slices.Contains([]Kind{Lock, Election, Support, Permits, KazooPermits}, k)
 }
 
+// closed reports whether all nodes below a path of this kind are parts of it: it is not looked into for further locks.
+func (k Kind) closed() bool {
+	return slices.Contains([]Kind{Permits, KazooPermits, Queue, ClassicQueue}, k)
+}
+
 // Names of children.
 var (
 	classicItem = regexp.MustCompile(`^(qn-|queue-|entry-\d{3}-)`)
@@ -47,7 +52,18 @@ var beside = []string{"-__revoked__", "-__delay__"}
 
 // Beside reports whether the node with this name belongs to the lock at a path beside it.
 func Beside(name string) bool {
-	return slices.ContainsFunc(beside, func(end string) bool { return strings.HasSuffix(name, end) })
+	_, ok := besideOf(name)
+	return ok
+}
+
+// besideOf returns the path of the lock to which the node at a path belongs that is beside it.
+func besideOf(path string) (string, bool) {
+	for _, end := range beside {
+		if of, ok := strings.CutSuffix(path, end); ok {
+			return of, true
+		}
+	}
+	return "", false
 }
 
 // Recognise returns what a path is used for that has these children and this data. Only the children's names are

@@ -3,9 +3,11 @@ package survey
 // One reading of a part of the tree.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	stdpath "path"
 	"slices"
@@ -34,14 +36,15 @@ type Config struct {
 }
 
 // A Snapshot is what a part of the tree is used for. It is not of one instant: each path was read at a time of its own,
-// after the call of Read.
+// between Began and Asked. It never changes.
 type Snapshot struct {
 	Entries []Entry // by path
 	Listed  int     // how many nodes were listed; 0 if there is no such path
 	Partial string  // why it is not whole; empty if nothing is missing but what Denied and TooLarge count
 	Server  string  // that was asked; the last one, if the session moved
 	Began   time.Time
-	Took    time.Duration
+	Asked   time.Time // the last answer came
+	Mode    Mode      // how Follow keeps it up to date; empty if Read has returned it
 
 	Denied   Missed // may not be read with these credentials
 	TooLarge Missed // have more children than fit into a reply
@@ -53,11 +56,14 @@ type Missed struct {
 	Paths []string // the first of them
 }
 
-func (m *Missed) add(path string) {
-	m.Count++
-	if m.Count <= maxMissed {
-		m.Paths = append(m.Paths, path)
+// missed returns what is in a set.
+func missed(paths map[string]struct{}) Missed {
+	m := Missed{Count: len(paths)}
+	if m.Count > 0 {
+		sorted := slices.Sorted(maps.Keys(paths))
+		m.Paths = sorted[:min(m.Count, maxMissed)]
 	}
+	return m
 }
 
 // An Entry is a path at which contenders stand or may stand, or a queue.
@@ -77,18 +83,27 @@ func (s *Snapshot) WaitsAt(e Entry) []string {
 	var waits []string
 	mine := e.Holders[0]
 	for _, path := range mine.Owner.Set {
-		i, ok := slices.BinarySearchFunc(s.Entries, path, func(e Entry, path string) int {
-			return strings.Compare(e.Path, path)
-		})
-		if !ok || path == e.Path || len(s.Entries[i].Holders) == 0 {
+		other, ok := s.Entry(path)
+		if !ok || len(other.Holders) == 0 {
 			continue
 		}
 		// A set's nodes are made in one transaction, under one session.
-		if first := s.Entries[i].Holders[0]; first.Session != mine.Session || first.Token != mine.Token {
+		if first := other.Holders[0]; first.Session != mine.Session || first.Token != mine.Token {
 			waits = append(waits, path)
 		}
 	}
 	return waits
+}
+
+// Entry returns the entry of a path.
+func (s *Snapshot) Entry(path string) (Entry, bool) {
+	i, ok := slices.BinarySearchFunc(s.Entries, path, func(e Entry, path string) int {
+		return strings.Compare(e.Path, path)
+	})
+	if !ok {
+		return Entry{}, false
+	}
+	return s.Entries[i], true
 }
 
 // Read reads what the tree below a path is used for. It lists each node that may have children once, and reads what is
@@ -96,50 +111,76 @@ func (s *Snapshot) WaitsAt(e Entry) []string {
 // look into queues and semaphores for further locks. What may not be read is counted and left out. When a bound of cfg
 // is reached it returns what it has, and says so. It returns ctx's cause if that ends, or the client's error.
 func Read(ctx context.Context, client *zk.Client, cfg Config) (*Snapshot, error) {
-	r := &reading{client: client, cfg: cfg, ends: make(map[string]string)}
-	if r.cfg.Root == "" {
-		r.cfg.Root = "/"
-	}
-	if r.cfg.Nodes == 0 {
-		r.cfg.Nodes = defaultNodes
-	}
-	if r.cfg.Time == 0 {
-		r.cfg.Time = defaultTime
-	}
-	if err := attempt.ReadArgs("survey", client, r.cfg.Root); err != nil && r.cfg.Root != "/" {
+	cfg, err := cfg.checked(client)
+	if err != nil {
 		return nil, err
 	}
-	return r.read(ctx)
+	r := newReading(client, cfg)
+	if err := r.whole(ctx); err != nil {
+		return nil, err
+	}
+	return r.snapshot(), nil
+}
+
+// checked returns cfg with its defaults.
+func (cfg Config) checked(client *zk.Client) (Config, error) {
+	cfg.Root = cmp.Or(cfg.Root, "/")
+	cfg.Nodes = cmp.Or(cfg.Nodes, defaultNodes)
+	cfg.Time = cmp.Or(cfg.Time, defaultTime)
+	if err := attempt.ReadArgs("survey", client, cfg.Root); err != nil && cfg.Root != "/" {
+		return cfg, err
+	}
+	return cfg, nil
 }
 
 // errTime ends a reading that takes too long.
 var errTime = errors.New("the time is over")
 
-// A reading is a call of Read. Its workers take paths from todo and add those below.
+// A reading is what has been read of a part of the tree. While it reads, workers take paths from todo and add those
+// below.
 type reading struct {
 	client *zk.Client
 	cfg    Config
+	began  time.Time // the first pass
+	asked  time.Time // the end of the last pass
 
-	mu     sync.Mutex // guards the fields below
-	wake   sync.Cond  // todo is longer, or busy is 0
-	todo   []string
-	busy   int // workers that read a node
-	result Snapshot
-	ends   map[string]string // the end of a path that belongs to a semaphore, by that path
-	err    error             // why all workers stop
+	mu       sync.Mutex // guards the fields below while it reads
+	wake     sync.Cond  // todo is longer, or busy is 0
+	todo     []string
+	busy     int             // workers that read a node
+	known    map[string]Kind // what has been listed
+	entries  map[string]Entry
+	denied   map[string]struct{}
+	tooLarge map[string]struct{}
+	partial  string
+	closings bool  // a path has become one that is not looked into
+	err      error // why all workers stop
 }
 
-func (r *reading) read(ctx context.Context) (*Snapshot, error) {
+func newReading(client *zk.Client, cfg Config) *reading {
+	r := &reading{
+		client: client, cfg: cfg, began: time.Now(), known: make(map[string]Kind), entries: make(map[string]Entry),
+		denied: make(map[string]struct{}), tooLarge: make(map[string]struct{}),
+	}
+	r.wake.L = &r.mu
+	return r
+}
+
+// whole reads everything.
+func (r *reading) whole(ctx context.Context) error {
 	// The server that we are connected to may be behind. One sync does for all reads of this session and those after.
 	_, err := attempt.Run(ctx, r.client, func(sess *zk.Session) (none struct{}, err error) {
 		return none, sess.Sync(ctx, r.cfg.Root)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("survey %s: %w", r.cfg.Root, err)
+		return fmt.Errorf("survey %s: %w", r.cfg.Root, err)
 	}
-	r.wake.L = &r.mu
-	r.todo = []string{r.cfg.Root}
-	r.result.Began = time.Now()
+	return r.pass(ctx, []string{r.cfg.Root})
+}
+
+// pass reads what is at these paths, and what is new below them.
+func (r *reading) pass(ctx context.Context, paths []string) error {
+	r.todo, r.err = paths, nil
 	limited, cancel := context.WithTimeoutCause(ctx, r.cfg.Time, errTime)
 	defer cancel()
 	var group sync.WaitGroup
@@ -147,21 +188,50 @@ func (r *reading) read(ctx context.Context) (*Snapshot, error) {
 		group.Go(func() { r.work(limited) })
 	}
 	group.Wait()
-	s := &r.result
-	s.Took = time.Since(s.Began)
+	r.asked = time.Now()
 	switch {
 	case errors.Is(r.err, errTime):
-		s.Partial = fmt.Sprintf("stopped after %v, with %d nodes listed", r.cfg.Time, s.Listed)
+		r.partial = fmt.Sprintf("stopped after %v, with %d nodes listed", r.cfg.Time, len(r.known))
 	case r.err != nil:
-		return nil, fmt.Errorf("survey %s: %w", r.cfg.Root, r.err)
+		return fmt.Errorf("survey %s: %w", r.cfg.Root, r.err)
 	}
-	if sess, err := r.client.Session(ctx); err == nil {
-		s.Server, _ = sess.Server()
+	return nil
+}
+
+// again reads what is at these paths once more.
+func (r *reading) again(ctx context.Context, paths []string) error {
+	r.closings = false
+	if err := r.pass(ctx, paths); err != nil || !r.closings {
+		return err
 	}
-	// The line of a kazoo Semaphore is a lock beside its path.
-	s.Entries = slices.DeleteFunc(s.Entries, func(e Entry) bool { return r.ends[e.Path] != "" })
+	inside := func(path string) bool {
+		for path != r.cfg.Root {
+			if path = stdpath.Dir(path); r.known[path].closed() {
+				return true
+			}
+		}
+		return false
+	}
+	maps.DeleteFunc(r.entries, func(path string, _ Entry) bool { return inside(path) })
+	maps.DeleteFunc(r.known, func(path string, _ Kind) bool { return inside(path) })
+	return nil
+}
+
+// snapshot returns what has been read.
+func (r *reading) snapshot() *Snapshot {
+	s := &Snapshot{
+		Listed: len(r.known), Partial: r.partial, Began: r.began, Asked: r.asked,
+		Denied: missed(r.denied), TooLarge: missed(r.tooLarge), Entries: make([]Entry, 0, len(r.entries)),
+	}
+	for path, e := range r.entries {
+		// The line of a kazoo Semaphore is a lock beside its path.
+		of, queue := strings.CutSuffix(path, kazooQueue)
+		if !queue || r.entries[of].Kind != KazooPermits {
+			s.Entries = append(s.Entries, e)
+		}
+	}
 	slices.SortFunc(s.Entries, func(a, b Entry) int { return strings.Compare(a.Path, b.Path) })
-	return s, nil
+	return s
 }
 
 // work reads nodes until none is left.
@@ -175,16 +245,13 @@ func (r *reading) work(ctx context.Context) {
 		if len(r.todo) == 0 || r.err != nil {
 			return
 		}
-		if r.result.Listed >= r.cfg.Nodes {
-			r.result.Partial = fmt.Sprintf("stopped after %d nodes", r.result.Listed)
-			r.todo = nil
-			r.wake.Broadcast()
-			return
-		}
 		path := r.todo[0]
 		r.todo = r.todo[1:]
+		if _, ok := r.known[path]; !ok && len(r.known)+r.busy >= r.cfg.Nodes {
+			r.partial = fmt.Sprintf("stopped after %d nodes", r.cfg.Nodes)
+			continue
+		}
 		r.busy++
-		r.result.Listed++
 		r.mu.Unlock()
 		found, err := r.visit(ctx, path)
 		r.mu.Lock()
@@ -198,22 +265,42 @@ func (r *reading) work(ctx context.Context) {
 func (r *reading) note(path string, f found, err error) {
 	switch {
 	case errors.Is(err, zk.NoAuth):
-		r.result.Denied.add(path)
+		r.forget(path)
+		r.denied[path] = struct{}{}
+		return
 	case errors.Is(err, zk.ErrReplyTooLarge):
-		r.result.TooLarge.add(path)
+		r.forget(path)
+		r.tooLarge[path] = struct{}{}
+		return
 	case err != nil && r.err == nil:
 		r.err = err
-	case f.gone:
-		r.result.Listed--
-	case err == nil:
-		r.todo = append(r.todo, f.below...)
-		if f.entry != nil {
-			r.result.Entries = append(r.result.Entries, *f.entry)
-		}
-		if f.entry != nil && f.entry.Kind == KazooPermits {
-			r.ends[path+kazooQueue] = path
+		return
+	case err != nil:
+		return
+	}
+	before := r.known[path]
+	r.forget(path)
+	if f.gone {
+		return
+	}
+	r.closings = r.closings || f.kind.closed() && !before.closed()
+	r.known[path] = f.kind
+	if f.entry != nil {
+		r.entries[path] = *f.entry
+	}
+	for _, below := range f.below {
+		if _, ok := r.known[below]; !ok {
+			r.todo = append(r.todo, below)
 		}
 	}
+}
+
+// forget removes what is known of one path.
+func (r *reading) forget(path string) {
+	delete(r.known, path)
+	delete(r.entries, path)
+	delete(r.denied, path)
+	delete(r.tooLarge, path)
 }
 
 // kazooQueue ends the path of the lock at which kazoo's Semaphore has its line.
@@ -221,6 +308,7 @@ const kazooQueue = "-__lock__"
 
 // found is what a visit has found.
 type found struct {
+	kind  Kind
 	entry *Entry   // nil if the path is none
 	below []string // what is to be visited
 	gone  bool     // there is no such node
@@ -244,37 +332,29 @@ func (r *reading) visit(ctx context.Context, path string) (found, error) {
 	}
 	if owned(l.stat) { // it has no children
 		if l.stat.DataLength == 0 {
-			return found{}, nil
+			return found{kind: Other}, nil
 		}
 		return r.simple(ctx, path)
 	}
-	kind := Recognise(l.names, l.data)
-	e := &Entry{Path: path, Kind: kind, Layout: Layout(kind, l.names)}
-	switch {
-	case kind == Queue, kind == ClassicQueue:
-		return found{entry: e}, nil
-	case kind == Free:
-		if !used(l.stat) {
-			return found{}, nil
+	f := found{kind: Recognise(l.names, l.data)}
+	f.entry = &Entry{Path: path, Kind: f.kind, Layout: Layout(f.kind, l.names)}
+	if !f.kind.closed() {
+		f.below = below(path, l.names)
+	}
+	if !f.kind.Contended() {
+		if f.kind == Other || f.kind == Free && !used(l.stat) {
+			f.entry = nil
 		}
-		return found{entry: e}, nil
-	case !kind.Contended():
-		return found{below: below(path, l.names)}, nil
+		return f, nil
 	}
-	e.Summary, err = lock.Summarize(ctx, r.client, path)
-	if err != nil {
-		return found{}, err
+	f.entry.Summary, err = lock.Summarize(ctx, r.client, path)
+	switch empty := f.entry.Holding+f.entry.Waiting == 0; {
+	case empty && f.kind == KazooPermits: // they only have such names
+		return found{kind: Other, below: below(path, l.names)}, err
+	case empty && f.kind != Permits:
+		f.entry.Kind = Free // all have left meanwhile
 	}
-	switch empty := e.Holding+e.Waiting == 0; {
-	case empty && kind == KazooPermits: // they only have such names
-		return found{below: below(path, l.names)}, nil
-	case empty && kind != Permits:
-		e.Kind = Free // all have left meanwhile
-	}
-	if kind == Permits || kind == KazooPermits {
-		return found{entry: e}, nil
-	}
-	return found{entry: e, below: below(path, l.names)}, nil
+	return f, err
 }
 
 // list lists the children of a node, and reads its data if it may be a queue's.
@@ -291,12 +371,12 @@ func list(ctx context.Context, sess *zk.Session, path string) (l listing, err er
 func (r *reading) simple(ctx context.Context, path string) (found, error) {
 	s, err := lock.Summarize(ctx, r.client, path)
 	if errors.Is(err, zk.NoAuth) { // it is one of many nodes, and most likely not a lock
-		return found{}, nil
+		return found{kind: Other}, nil
 	}
 	if err != nil || len(s.Holders) == 0 || !s.Holders[0].Known {
-		return found{}, err
+		return found{kind: Other}, err
 	}
-	return found{entry: &Entry{Path: path, Kind: Lock, Layout: "simple", Summary: s}}, nil
+	return found{kind: Lock, entry: &Entry{Path: path, Kind: Lock, Layout: "simple", Summary: s}}, nil
 }
 
 // below returns the paths of children that may have contenders: those that are none themselves.

@@ -71,7 +71,7 @@ var rules = []rule{
 			"cmd/turnstile/internal/...", "internal/certfile", "internal/measure", "internal/survey",
 			"zk", "lock", "elect", "queue", "server", "barrier", "counter", "cache", "member", "discovery",
 		},
-		foreign: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"},
+		foreign: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term"},
 	},
 	{
 		path: "examples/...",

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -53,7 +54,7 @@ type locks struct {
 	sort, kind command.Choice
 	stuck      command.Duration
 	readFor    command.Duration
-	all        bool
+	all, watch bool
 	limit      int
 }
 
@@ -74,6 +75,11 @@ Each line shows who holds it and for how long, how many wait, and for how long t
 It only reads, and lists each node once or twice: the number of requests does not depend on how many wait.
 Paths that these credentials may not read are counted and left out.
 
+With --watch it goes on until a signal comes. At a terminal it keeps the list up to date; elsewhere it prints
+it again after each change, at most once a second. With --json it then prints a line for each path that has
+changed, and a last one when a path is no longer to be listed. The servers tell of changes, unless there are
+more than 2,000 a second or they are older than ZooKeeper 3.6: then it reads everything again each 10 s.
+
 Exit codes: 0, also if there is none; 64 usage; 69 no server; 77 access to PATH denied.`,
 		Example: `  turnstile locks
   turnstile locks --connect zk1:2181,zk2:2181/app --stuck 5m /jobs
@@ -89,6 +95,11 @@ Exit codes: 0, also if there is none; 64 usage; 69 no server; 77 access to PATH 
 					return err
 				}
 			}
+			if l.watch {
+				return command.UntilSignal(cmd.Context(), func(ctx context.Context) error {
+					return l.Open(ctx, false, l.follow)
+				})
+			}
 			return l.With(cmd.Context(), l.list)
 		},
 	}
@@ -99,6 +110,7 @@ Exit codes: 0, also if there is none; 64 usage; 69 no server; 77 access to PATH 
 	flags.Var(&l.stuck, "stuck", "list only what somebody has waited for this long")
 	flags.Var(&l.readFor, "read-for", "stop reading after this time, and show what was found")
 	flags.BoolVar(&l.all, "all", false, "list free locks, too: empty containers, and empty nodes that had children")
+	flags.BoolVarP(&l.watch, "watch", "w", false, "keep the list up to date until a signal comes")
 	flags.IntVar(&l.limit, "limit", 0, "list at most so many; 0: all")
 	return cmd
 }
@@ -109,36 +121,43 @@ func (l *locks) list(ctx context.Context, client *zk.Client) error {
 	if err != nil {
 		return err
 	}
-	if slices.Contains(s.Denied.Paths, l.Path) {
-		err = fmt.Errorf("%s: these credentials may not read it", l.Path)
-		return &command.Error{Code: command.ExitNoAccess, Err: err}
+	if err := l.closed(s); err != nil {
+		return err
 	}
 	now := time.Now()
-	shown := l.choose(s.Entries, now)
-	more := 0
-	if l.limit > 0 && len(shown) > l.limit {
-		more = len(shown) - l.limit
-		shown = shown[:l.limit]
-	}
+	shown, more := l.choose(s.Entries, now)
 	if l.AsJSON {
 		for _, e := range shown {
 			if err := l.App.JSON(newLocksJSON(s, e, now)); err != nil {
 				return err
 			}
 		}
-	} else if err := l.print(s, shown, now); err != nil {
+	} else if err := l.print(l.App.Stdout, s, shown, now); err != nil {
 		return err
 	}
 	if more > 0 {
 		l.App.Say("%d more are left out by --limit", more)
 	}
-	l.warn(s)
+	for _, lack := range lacks(s) {
+		l.App.Complain("%s", lack)
+	}
+	for _, warning := range warnings(s) {
+		l.App.Say("warning: %s", warning)
+	}
 	return nil
 }
 
-// choose returns the entries that the flags ask for, in the order that they ask for.
-func (l *locks) choose(entries []survey.Entry, now time.Time) []survey.Entry {
-	var list []survey.Entry
+// closed returns an error if these credentials may not read PATH itself.
+func (l *locks) closed(s *survey.Snapshot) error {
+	if !slices.Contains(s.Denied.Paths, l.Path) {
+		return nil
+	}
+	err := fmt.Errorf("%s: these credentials may not read it", l.Path)
+	return &command.Error{Code: command.ExitNoAccess, Err: err}
+}
+
+// choose returns the entries that the flags ask for, in the order that they ask for, and how many more there are.
+func (l *locks) choose(entries []survey.Entry, now time.Time) (list []survey.Entry, more int) {
 	for _, e := range entries {
 		free := e.Holding+e.Waiting == 0
 		queue := slices.Contains(kinds["queue"], e.Kind)
@@ -162,7 +181,10 @@ func (l *locks) choose(entries []survey.Entry, now time.Time) []survey.Entry {
 		}
 		return 0
 	})
-	return list
+	if l.limit > 0 && len(list) > l.limit {
+		list, more = list[:l.limit], len(list)-l.limit
+	}
+	return list, more
 }
 
 // longest returns for how long the first in line has waited.
@@ -182,18 +204,19 @@ func heldSince(e survey.Entry, now time.Time) time.Time {
 }
 
 // print prints the entries for people.
-func (l *locks) print(s *survey.Snapshot, shown []survey.Entry, now time.Time) error {
+func (l *locks) print(out io.Writer, s *survey.Snapshot, shown []survey.Entry, now time.Time) error {
 	if s.Listed == 0 {
-		return l.App.Printf("there is no path %s (asked %s)\n", l.Path, l.Connection.Where())
+		err := command.Fprintf(out, "there is no path %s (asked %s)\n", l.Path, l.Connection.Where())
+		return command.OutputError(err)
 	}
 	if len(shown) == 0 {
 		what := map[string]string{
 			anyKind: "lock", "lock": "lock", "election": "election", "permits": "semaphore", "queue": "queue",
 		}[l.kind.Value]
-		return l.App.Printf("no %s to show at %s or below it (%s listed; asked %s)\n",
-			what, l.Path, command.Plural(s.Listed, "node"), l.Connection.Where())
+		return command.OutputError(command.Fprintf(out, "no %s to show at %s or below it (%s listed; asked %s)\n",
+			what, l.Path, command.Plural(s.Listed, "node"), l.Connection.Where()))
 	}
-	w := l.App.Table()
+	w := command.Table(out)
 	_ = command.Fprintf(w, "PATH\tKIND\tHOLDER\tHELD FOR\tWAITING\tLONGEST WAIT\n") // Flush says whether it was written
 	for _, e := range shown {
 		held, waited := "-", "-"
@@ -247,10 +270,11 @@ func holderOf(s *survey.Snapshot, e survey.Entry) string {
 	return text
 }
 
-// warn says what the list lacks, and what is wrong with what it has.
-func (l *locks) warn(s *survey.Snapshot) {
+// lacks says what the list lacks.
+func lacks(s *survey.Snapshot) (lacks []command.Text) {
 	if s.Partial != "" {
-		l.App.Complain("the list is not whole: %s; name a PATH, or raise --read-for", s.Partial)
+		lacks = append(lacks, command.Sprintf(
+			"the list is not whole: %s; name a PATH, or raise --read-for", s.Partial))
 	}
 	for _, missed := range []struct {
 		survey.Missed
@@ -265,18 +289,26 @@ func (l *locks) warn(s *survey.Snapshot) {
 			if n := missed.Count - len(missed.Paths); n > 0 {
 				more = fmt.Sprintf(" and %d more", n)
 			}
-			l.App.Complain("%s left out, with what is below: %s: %s%s",
-				command.Plural(missed.Count, "path"), missed.why, strings.Join(missed.Paths, " "), more)
+			lacks = append(lacks, command.Sprintf("%s left out, with what is below: %s: %s%s",
+				command.Plural(missed.Count, "path"), missed.why, strings.Join(missed.Paths, " "), more))
 		}
 	}
+	return lacks
+}
+
+// warnings says what is wrong with what the list has.
+func warnings(s *survey.Snapshot) (list []command.Text) {
 	for _, e := range s.Entries {
 		if e.Groups > 1 {
-			l.App.Say("warning: not all contenders at %s exclude each other; turnstile who shows them", e.Path)
+			list = append(list, command.Sprintf(
+				"not all contenders at %s exclude each other; turnstile who shows them", e.Path))
 		}
 		if e.Numbers.Low {
-			l.App.Say("warning: only %d sequence numbers are left at %s", e.Numbers.Left, e.Numbers.Path)
+			list = append(list, command.Sprintf(
+				"only %d sequence numbers are left at %s", e.Numbers.Left, e.Numbers.Path))
 		}
 	}
+	return list
 }
 
 func newLocksJSON(s *survey.Snapshot, e survey.Entry, now time.Time) locksJSON {

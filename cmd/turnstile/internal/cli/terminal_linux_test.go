@@ -352,3 +352,29 @@ func TestDataOfOthersIsEscapedAtATerminal(t *testing.T) {
 		}
 	}
 }
+
+// The list is drawn on a screen of its own, which Ctrl-C leaves.
+func TestLocksAreWatchedAtATerminal(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	cmd := turnstile("locks", "--watch", "--connect", srv.Addr())
+	s := sitDown(t, cmd)
+	s.see("\x1b[?1049h")
+	s.see("no lock to show")
+	holder := start(t, "lock", "--connect", srv.Addr(), "--label", "b\x1bc", "/a", "--", "puppet")
+	holder.ready()
+	s.see("PATH")
+	s.see("/a")
+	s.see(`(b\x1bc)`)
+	for i := range 30 {
+		start(t, "lock", "--connect", srv.Addr(), fmt.Sprintf("/n/%d", i), "--", "puppet").ready()
+	}
+	s.see("do not fit")
+	s.enter("\x03")
+	if rest := s.end(); !strings.HasSuffix(rest, "\x1b[?1049l") {
+		t.Errorf("the screen was left with %q", rest)
+	}
+	if _ = cmd.Wait(); shellCode(cmd.ProcessState) != 130 {
+		t.Errorf("it ended with %d, want 130", shellCode(cmd.ProcessState))
+	}
+}

@@ -76,7 +76,10 @@ func (a *App) Printf(format string, args ...any) error {
 }
 
 // Table returns columns for people on standard output. The caller fills it with Fprintf.
-func (a *App) Table() *tabwriter.Writer { return tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0) }
+func (a *App) Table() *tabwriter.Writer { return Table(a.Stdout) }
+
+// Table returns columns for people.
+func Table(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }
 
 // Line writes a line that other programs may read: as it is, but for people if standard output is a terminal. Format
 // has no arguments but text.

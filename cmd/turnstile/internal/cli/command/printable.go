@@ -71,7 +71,7 @@ func OneLine(err error) string {
 	if e, ok := err.(*Error); ok && e.Err != nil && e.Hint != "" { //nolint:errorlint // not one that another wraps
 		return OneLine(e.Err) + "; " + Printable(e.Hint)
 	}
-	return cut(Printable(flat(err)), maxMessage)
+	return Cut(Printable(flat(err)), maxMessage)
 }
 
 const (
@@ -80,10 +80,10 @@ const (
 )
 
 // Excerpt is the beginning of text that others have written for people, such as a label or a reason. It is Printable.
-func Excerpt(s string) string { return cut(Printable(s[:min(len(s), 4*maxExcerpt+4)]), maxExcerpt) }
+func Excerpt(s string) string { return Cut(Printable(s[:min(len(s), 4*maxExcerpt+4)]), maxExcerpt) }
 
-// cut cuts text that is longer than so many characters.
-func cut(s string, most int) string {
+// Cut cuts text that is longer than so many characters.
+func Cut(s string, most int) string {
 	n := 0
 	for i := range s {
 		if n++; n > most {

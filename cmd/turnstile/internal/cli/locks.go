@@ -121,7 +121,7 @@ func (l *locks) list(ctx context.Context, client *zk.Client) error {
 	if err != nil {
 		return err
 	}
-	if err := l.closed(s); err != nil {
+	if err := closed(s, l.Path); err != nil {
 		return err
 	}
 	now := time.Now()
@@ -147,12 +147,12 @@ func (l *locks) list(ctx context.Context, client *zk.Client) error {
 	return nil
 }
 
-// closed returns an error if these credentials may not read PATH itself.
-func (l *locks) closed(s *survey.Snapshot) error {
-	if !slices.Contains(s.Denied.Paths, l.Path) {
+// closed returns an error if these credentials may not read the path itself at which a survey begins.
+func closed(s *survey.Snapshot, path string) error {
+	if !slices.Contains(s.Denied.Paths, path) {
 		return nil
 	}
-	err := fmt.Errorf("%s: these credentials may not read it", l.Path)
+	err := fmt.Errorf("%s: these credentials may not read it", path)
 	return &command.Error{Code: command.ExitNoAccess, Err: err}
 }
 

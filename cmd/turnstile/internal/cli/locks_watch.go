@@ -53,7 +53,7 @@ func (l *locks) follow(ctx context.Context, client *zk.Client) error {
 		if last, err = next(ctx, last, paths); err != nil {
 			return err
 		}
-		if err := l.closed(last); err != nil {
+		if err := closed(last, l.Path); err != nil {
 			return err
 		}
 		now := time.Now()

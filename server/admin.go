@@ -44,7 +44,7 @@ func (s *Server) serveWeb(ctx context.Context, what, address string, handler htt
 		return nil, fmt.Errorf("server: cannot listen for %s on %s: %w", what, address, err)
 	}
 	if a, ok := l.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() {
-		s.cfg.Logger.Warn("server: "+what+" are open to the network", "address", a.String())
+		s.cfg.Logger.Warn("server: a port for monitoring is open to the network", "for", what, "address", a.String())
 	}
 	w := &web{done: make(chan struct{}), http: &http.Server{
 		Handler: handler, MaxHeaderBytes: adminHeader,
@@ -55,7 +55,7 @@ func (s *Server) serveWeb(ctx context.Context, what, address string, handler htt
 	go func() {
 		defer close(w.done)
 		if err := w.http.Serve(adminListener{l, s}); !errors.Is(err, http.ErrServerClosed) {
-			s.cfg.Logger.Error("server: "+what+" stopped", "err", err)
+			s.cfg.Logger.Error("server: a port for monitoring was closed", "for", what, "err", err)
 		}
 	}()
 	return l.Addr(), nil

@@ -292,7 +292,7 @@ func (s *stats) write(x *exposition, now time.Time) {
 func (x *exposition) ours(s *Server) {
 	limits, hits := make(map[string]int64), make(map[string]int64)
 	for l := range limitCount {
-		limits[limitNames[l]], hits[limitNames[l]] = int64(s.cfg.limit(l)), s.stats.hits[l].Load()
+		limits[limitNames[l]], hits[limitNames[l]] = s.cfg.limit(l), s.stats.hits[l].Load()
 	}
 	x.set("turnstile_server_limit", "gauge", "limit", limits)
 	x.set("turnstile_server_limit_hits_total", "counter", "limit", hits)

@@ -143,7 +143,7 @@ func TestMetricsHaveZooKeepersNamesAndTypes(t *testing.T) {
 // Each metric moves by what it counts.
 func TestMetricsCountWhatHappens(t *testing.T) {
 	t.Parallel()
-	bubble(t, Config{ExtendedTypes: true, Limits: Limits{Conns: 3}}, func(t *testing.T, s *Server, l *memListener) {
+	bubble(t, Config{ExtendedTypes: true, MaxClientConns: 2}, func(t *testing.T, s *Server, l *memListener) {
 		t.Helper()
 		before, _ := scraped(t, s)
 		moved := func(by map[string]float64) {
@@ -166,7 +166,8 @@ func TestMetricsCountWhatHappens(t *testing.T) {
 			t.Fatal(err)
 		}
 		moved(map[string]float64{
-			"commit_count": 1, "znode_count": 1, "updatelatency_count": 1, "readlatency_count": 0, "packets_received": 1,
+			"commit_count": 1, "znode_count": 1, "packets_received": 1,
+			"updatelatency_count": 1, "readlatency_count": 0,
 		})
 		c.mustCall(t, wire.OpGetData, &wire.PathWatchRequest{Path: "/a", Watch: true})
 		moved(map[string]float64{"readlatency_count": 1, "watch_count": 1})
@@ -190,8 +191,11 @@ func TestMetricsCountWhatHappens(t *testing.T) {
 			d.ping(t)
 		}
 		moved(map[string]float64{"ttl_node_created_count": 0, "ttl_node_deleted_count": 1, "znode_count": -1})
-		d = l.resumeWith(t, d, 60_000)
+		d = l.resumeWith(t, d, 40_000)
 		moved(map[string]float64{"revalidate_count": 1, "stale_sessions_expired": 0})
+		l.connect(t, 40_000)
+		l.dial(t)
+		moved(map[string]float64{"connection_rejected": 1, "connection_request_count": 1})
 		d.nc.Close()
 		moved(map[string]float64{"connection_drop_count": 1})
 		silent := l.dial(t)
@@ -275,8 +279,11 @@ func TestMetricsAreServedWithHealth(t *testing.T) {
 		return resp.StatusCode, string(body)
 	}
 	for _, addr := range []string{s.AdminAddr().String(), s.MetricsAddr().String()} {
-		for path, want := range map[string]string{"/livez": "ok\n", "/readyz": "ok\n", "/metrics": "# TYPE znode_count gauge"} {
-			if status, body := fetch(http.MethodGet, "http://"+addr+path); status != 200 || !strings.Contains(body, want) {
+		for path, want := range map[string]string{
+			"/livez": "ok\n", "/readyz": "ok\n", "/metrics": "# TYPE znode_count gauge",
+		} {
+			status, body := fetch(http.MethodGet, "http://"+addr+path)
+			if status != 200 || !strings.Contains(body, want) {
 				t.Errorf("%s: %d %q", path, status, body)
 			}
 			if status, _ := fetch(http.MethodPost, "http://"+addr+path); status != 405 {

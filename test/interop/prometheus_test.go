@@ -79,7 +79,8 @@ func TestPrometheusHasAValueForEachAlert(t *testing.T) {
 		t.Fatal(err)
 	}
 	wanted := zooAlerts
-	for _, m := range regexp.MustCompile(`(?m)^ +expr: (.*) (?:==|>) [0-9.]+$`).FindAllStringSubmatch(string(ours), -1) {
+	alert := regexp.MustCompile(`(?m)^ +expr: (.*) (?:==|>) [0-9.]+$`)
+	for _, m := range alert.FindAllStringSubmatch(string(ours), -1) {
 		wanted = append(wanted, m[1])
 	}
 	if len(wanted) != len(zooAlerts)+7 {
@@ -91,7 +92,7 @@ func TestPrometheusHasAValueForEachAlert(t *testing.T) {
 			if time.Since(began) > 2*time.Minute {
 				t.Fatalf("%s has no value", expr)
 			}
-			time.Sleep(100 * time.Millisecond)
+			time.Sleep(100 * time.Millisecond) // it reads once a second
 		}
 	}
 }

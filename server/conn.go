@@ -224,7 +224,7 @@ func (c *conn) readConnect(r *bufio.Reader) bool {
 		return false
 	}
 	c.srv.stats.connects.Add(1)
-	c.received(wire.OpCreateSession, 0, len(body))
+	c.received(wire.OpCreateSession, 0)
 	it := item{kind: itemConnect, conn: c, req: connectRecord{req}, size: len(body), at: c.srv.clock.now()}
 	if !c.admit([]item{it}) {
 		return false
@@ -265,7 +265,7 @@ func (c *conn) readRequest(r *bufio.Reader) (item, bool) {
 	if h.Decode(&d); d.Err() != nil {
 		return item{}, false
 	}
-	c.received(h.Op, h.Xid, len(body))
+	c.received(h.Op, h.Xid)
 	it := item{kind: itemRequest, conn: c, op: h.Op, xid: h.Xid, size: len(body), at: now, req: wire.NewRequest(h.Op)}
 	if it.req != nil {
 		if it.req.Decode(&d); d.Err() != nil {

@@ -48,9 +48,8 @@ func (l *latency) avg() float64 {
 }
 
 // received counts a packet from the client.
-func (c *conn) received(op wire.Op, xid int32, size int) {
+func (c *conn) received(op wire.Op, xid int32) {
 	c.recved.Add(1)
-	c.srv.stats.bytesReceived.Add(int64(size))
 	if op != wire.OpPing && xid > 0 {
 		c.lcxid.Store(xid)
 	}
@@ -65,14 +64,13 @@ func (c *conn) sent(f *frame, n int, now time.Duration) {
 		c.srv.stats.eventBytes.Add(int64(n))
 		return
 	}
-	c.srv.stats.replyBytes.Add(int64(n))
 	c.lop, c.llat = f.op, now-f.at
 	c.lresp = c.srv.clock.wall(now)
 	if f.zxid > 0 {
 		c.lzxid = f.zxid
 	}
 	c.latency.add(c.llat)
-	c.srv.stats.add(c.llat, n, f.op.Writes())
+	c.srv.stats.add(f, c.llat, n)
 }
 
 // resetStats resets a connection's figures, for crst.
@@ -93,21 +91,22 @@ type stats struct {
 	hits       [limitCount]atomic.Int64                   // how often clients have hit each limit
 
 	// For /metrics alone: nothing resets them.
-	bytesReceived, replyBytes, eventBytes    atomic.Int64
+	eventBytes                               atomic.Int64
 	connects, rejected, dropped, sessionless atomic.Int64 // connections
 	resumed, expired                         atomic.Int64 // sessions
-	commits, tooLarge                        atomic.Int64 // requests
+	tooLarge                                 atomic.Int64 // requests
 	ttlCreated, ttlDeleted                   atomic.Int64 // nodes
 
-	mu       sync.Mutex // guards the fields below
-	latency  latency
-	size     struct{ last, min, max int } // of responses in bytes; -1 if there was none
-	reads    summary                      // how long requests took, in microseconds
-	updates  summary
-	loads    summary // how long it took to load the data, in microseconds
-	syncs    summary // how long batches waited for the disk, in microseconds
-	batches  summary // requests in a batch
-	watchers [watcherKinds]summary
+	mu                sync.Mutex // guards the fields below
+	latency           latency
+	requests, replies int64                        // bytes
+	size              struct{ last, min, max int } // of responses in bytes; -1 if there was none
+	reads             summary                      // how long requests took, in microseconds
+	updates           summary
+	loads             summary // how long it took to load the data, in microseconds
+	syncs             summary // how long batches waited for the disk, in microseconds
+	batches           summary // requests in a batch
+	watchers          [watcherKinds]summary
 }
 
 // How many watchers an event has, by its type.
@@ -138,11 +137,14 @@ func (s *stats) committed(requests int, waited time.Duration) {
 	s.syncs.add(waited.Microseconds())
 }
 
-func (s *stats) add(d time.Duration, n int, write bool) {
+// add counts a reply of n bytes, d after its request.
+func (s *stats) add(f *frame, d time.Duration, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.latency.add(d)
-	if write {
+	s.requests += int64(f.size)
+	s.replies += int64(n)
+	if f.op.Writes() {
 		s.updates.add(d.Microseconds())
 	} else {
 		s.reads.add(d.Microseconds())

@@ -222,18 +222,20 @@ func (x *exposition) all(s *Server, f *facts, now time.Time) {
 	if !s.cfg.RequireSASL { // without a login nobody may see the names of nodes
 		x.set(x.total("quota_exceeded_error_per_namespace"), "counter", "key", f.refusals)
 	}
-	s.stats.write(x, now)
+	s.stats.write(x, f.zxid-s.firstZxid, now)
 	x.ours(s)
 }
 
 // write writes the server's counters and summaries.
-func (s *stats) write(x *exposition, now time.Time) {
+func (s *stats) write(x *exposition, commits int64, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, c := range []struct {
 		name string
 		n    int64
 	}{
-		{"bytes_received_count", s.bytesReceived.Load()},
-		{"commit_count", s.commits.Load()},
+		{"bytes_received_count", s.requests},
+		{"commit_count", commits},
 		{"connection_drop_count", s.dropped.Load()},
 		{"connection_rejected", s.rejected.Load()},
 		{"connection_request_count", s.connects.Load()},
@@ -244,8 +246,8 @@ func (s *stats) write(x *exposition, now time.Time) {
 		{"ensemble_auth_success", s.ensemble.success.Load()},
 		{"large_requests_rejected", s.tooLarge.Load()},
 		{"looking_count", 0},
-		{"proposal_count", s.commits.Load()},
-		{"response_bytes", s.replyBytes.Load()},
+		{"proposal_count", commits},
+		{"response_bytes", s.replies},
 		{"revalidate_count", s.resumed.Load()},
 		{"sessionless_connections_expired", s.sessionless.Load()},
 		{"snap_count", 0},
@@ -262,8 +264,6 @@ func (s *stats) write(x *exposition, now time.Time) {
 		x.counter(c.name, c.n)
 	}
 	const microseconds = 0.001 // in milliseconds
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, m := range []struct {
 		name      string
 		quantiles []float64

@@ -257,7 +257,6 @@ func (o *owner) recycle() {
 // nextZxid returns the zxid of the next write.
 func (o *owner) nextZxid() int64 {
 	o.zxid++
-	o.stats.commits.Add(1)
 	return o.zxid
 }
 

@@ -49,6 +49,7 @@ type Server struct {
 	lost      bool          // a batch failed, so no later one may be released; guarded by releasing
 	durable   durability
 	stats     stats
+	firstZxid int64 // the last one before this start
 	monitored monitoring
 	traceMask atomic.Int64
 	taken     atomic.Int64 // bytes of memory taken for clients since the last enforceMemory
@@ -192,6 +193,7 @@ func (s *Server) load() error {
 		return &DiskError{errors.Join(err, st.Close(st.Zxid()))}
 	}
 	s.store = st
+	s.firstZxid = st.Zxid()
 	s.durable.zxid.Store(st.Zxid())
 	s.durable.limit.Store(st.Reserved())
 	s.owner = newOwner(s, t)

@@ -1,6 +1,6 @@
 package server
 
-// The HTTP server for commands of monitoring systems.
+// The HTTP servers for monitoring systems: ZooKeeper's commands, and the metrics.
 
 import (
 	"context"
@@ -19,38 +19,46 @@ import (
 	"time"
 )
 
-// admin serves ZooKeeper's HTTP commands, which monitoring systems use.
-type admin struct {
+// web is an HTTP server for monitoring systems.
+type web struct {
 	http *http.Server
 	done chan struct{}
 }
 
-// startAdmin starts the HTTP server, if configured.
-func (s *Server) startAdmin(ctx context.Context) error {
-	if s.cfg.AdminListen == "" {
-		return nil
+// startWeb starts the HTTP servers that are configured.
+func (s *Server) startWeb(ctx context.Context) error {
+	var err error
+	if s.cfg.AdminListen != "" {
+		s.adminAddr, err = s.serveWeb(ctx, "HTTP commands", s.cfg.AdminListen, s.adminHandler())
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", s.cfg.AdminListen)
+	if s.cfg.MetricsListen != "" && err == nil {
+		s.metrAddr, err = s.serveWeb(ctx, "metrics", s.cfg.MetricsListen, s.metricsHandler())
+	}
+	return err
+}
+
+// serveWeb starts an HTTP server for what is called so.
+func (s *Server) serveWeb(ctx context.Context, what, address string, handler http.Handler) (net.Addr, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
-		return fmt.Errorf("server: cannot listen for HTTP commands on %s: %w", s.cfg.AdminListen, err)
+		return nil, fmt.Errorf("server: cannot listen for %s on %s: %w", what, address, err)
 	}
 	if a, ok := l.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() {
-		s.cfg.Logger.Warn("server: HTTP commands are open to the network", "address", a.String())
+		s.cfg.Logger.Warn("server: a port for monitoring is open to the network", "for", what, "address", a.String())
 	}
-	a := &admin{done: make(chan struct{}), http: &http.Server{
-		Handler: s.adminHandler(), MaxHeaderBytes: adminHeader,
+	w := &web{done: make(chan struct{}), http: &http.Server{
+		Handler: handler, MaxHeaderBytes: adminHeader,
 		ReadTimeout: s.cfg.HandshakeTimeout, WriteTimeout: surveyTime, IdleTimeout: s.cfg.HandshakeTimeout,
 		ErrorLog: slog.NewLogLogger(s.cfg.Logger.Handler(), slog.LevelDebug),
 	}}
-	s.admin = a
-	s.adminAddr = l.Addr()
+	s.web = append(s.web, w)
 	go func() {
-		defer close(a.done)
-		if err := a.http.Serve(adminListener{l, s}); !errors.Is(err, http.ErrServerClosed) {
-			s.cfg.Logger.Error("server: HTTP commands stopped", "err", err)
+		defer close(w.done)
+		if err := w.http.Serve(adminListener{l, s}); !errors.Is(err, http.ErrServerClosed) {
+			s.cfg.Logger.Error("server: a port for monitoring was closed", "for", what, "err", err)
 		}
 	}()
-	return nil
+	return l.Addr(), nil
 }
 
 // adminHeader is the size of a request for an HTTP command. Requests have no body, and none is read.
@@ -92,15 +100,18 @@ func (c *adminConn) Close() error {
 	return err
 }
 
-func (s *Server) stopAdmin() {
-	if s.admin != nil {
-		_ = s.admin.http.Close()
-		<-s.admin.done
+func (s *Server) stopWeb() {
+	for _, w := range s.web {
+		_ = w.http.Close()
+		<-w.done
 	}
 }
 
 // AdminAddr returns the address of the HTTP commands, nil if they are off.
 func (s *Server) AdminAddr() net.Addr { return s.adminAddr }
+
+// MetricsAddr returns the address of the metrics, nil if Config.MetricsListen is empty.
+func (s *Server) MetricsAddr() net.Addr { return s.metrAddr }
 
 // adminHandler serves the commands below the configured path. It compares paths itself: to http.ServeMux some of them
 // would be patterns.
@@ -115,6 +126,7 @@ func (s *Server) adminHandler() http.Handler {
 				href := html.EscapeString((&url.URL{Path: list + "/" + c.name}).EscapedPath())
 				fmt.Fprintf(w, "<a href=\"%s\">%s</a>\n<br/>\n", href, c.name)
 			}
+		case s.serveMetrics(w, r):
 		case below && !strings.Contains(name, "/"):
 			s.adminCommand(w, r, name)
 		default:

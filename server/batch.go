@@ -17,10 +17,11 @@ type batch struct {
 	tx     *store.Batch // nil if it has nothing to write and only waits for earlier batches
 	buf    []byte       // the bytes of all frames
 	frames []frame
-	dirty  []string // paths that it changes
-	large  int      // bytes of large requests and their replies served since it was begun
-	after  []func() // called once it is durable
-	err    error    // of applying it
+	dirty  []string  // paths that it changes
+	large  int       // bytes of large requests and their replies served since it was begun
+	after  []func()  // called once it is durable
+	began  time.Time // when it was applied, if it writes
+	err    error     // of applying it
 }
 
 // frame is one reply or event in a batch's buffer. Frames of one event for many connections share its bytes.
@@ -49,6 +50,7 @@ func (b *batch) reset() {
 // apply applies the batch to the store by one of the store's methods.
 func (b *batch) apply(how func(*store.Batch, int64) error) {
 	if b.tx != nil {
+		b.began = time.Now()
 		b.err = how(b.tx, b.zxid)
 	}
 }
@@ -63,6 +65,17 @@ func (b *batch) wait(d *durability) error {
 		d.limit.Store(limit)
 	}
 	return err
+}
+
+// requests returns how many requests it answers.
+func (b *batch) requests() int {
+	n := 0
+	for i := range b.frames {
+		if b.frames[i].request {
+			n++
+		}
+	}
+	return n
 }
 
 // bytes returns the size of the frame.

@@ -5,6 +5,7 @@ package server
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/seed-a3166700/turnstile/server/internal/store"
 )
@@ -107,6 +108,9 @@ func (s *Server) release(b *batch, buf []*conn) []*conn {
 	}
 	if s.lost || s.failed() {
 		return buf
+	}
+	if b.tx != nil {
+		s.stats.committed(b.requests(), time.Since(b.began))
 	}
 	buf = b.put(s.clock.now(), buf)
 	// Only now that its frames are in the outboxes: a reply that shows this zxid must not overtake an event of it. A

@@ -58,6 +58,8 @@ type Config struct {
 	FourLetterWords []string      // the four-letter words to answer besides srvr, "*" for all
 	AdminListen     string        // address of the HTTP commands; off if empty; their connections count as others do
 	AdminPath       string        // URL path of the HTTP commands, "/commands"
+	MetricsListen   string        // address of /metrics, /livez and /readyz; off if empty; AdminListen has them, too
+	NextMetrics     bool          // names as after ZooKeeper 3.9: counters end in _total, quantile 0.95 instead of 0.9
 	IdleExit        time.Duration // stop after this time without a session; never if 0
 
 	Logger *slog.Logger // silent if nil

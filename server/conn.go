@@ -7,7 +7,9 @@ import (
 	"container/list"
 	"crypto/tls"
 	"encoding/binary"
+	"errors"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -210,6 +212,10 @@ func (a *countingReader) Read(p []byte) (int, error) {
 func (c *conn) readConnect(r *bufio.Reader) bool {
 	body, err := c.readFrame(r)
 	if err != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			c.srv.stats.sessionless.Add(1)
+		}
+		c.broken(err)
 		return false
 	}
 	req := new(wire.ConnectRequest)
@@ -217,6 +223,7 @@ func (c *conn) readConnect(r *bufio.Reader) bool {
 	if req.Decode(d); d.Err() != nil {
 		return false
 	}
+	c.srv.stats.connects.Add(1)
 	c.received(wire.OpCreateSession, 0)
 	it := item{kind: itemConnect, conn: c, req: connectRecord{req}, size: len(body), at: c.srv.clock.now()}
 	if !c.admit([]item{it}) {
@@ -224,6 +231,17 @@ func (c *conn) readConnect(r *bufio.Reader) bool {
 	}
 	c.incoming.Store(0)
 	return c.srv.queue.push(it)
+}
+
+// broken counts a connection that its client has ended, or that has sent a frame that is too large.
+func (c *conn) broken(err error) {
+	switch {
+	case c.ended(): // by the server
+	case errors.Is(err, wire.ErrFrame):
+		c.srv.stats.tooLarge.Add(1)
+	case !errors.Is(err, os.ErrDeadlineExceeded):
+		c.srv.stats.dropped.Add(1)
+	}
 }
 
 // connectRecord makes the handshake's request a wire.Record, as an item needs.
@@ -234,6 +252,7 @@ type connectRecord struct{ *wire.ConnectRequest }
 func (c *conn) readRequest(r *bufio.Reader) (item, bool) {
 	body, err := c.readFrame(r)
 	if err != nil {
+		c.broken(err)
 		return item{}, false
 	}
 	now := c.srv.clock.now()

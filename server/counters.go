@@ -61,6 +61,7 @@ func (c *conn) sent(f *frame, n int, now time.Duration) {
 	c.sentN++
 	c.srv.stats.sent.Add(1)
 	if !f.request {
+		c.srv.stats.eventBytes.Add(int64(n))
 		return
 	}
 	c.lop, c.llat = f.op, now-f.at
@@ -69,7 +70,7 @@ func (c *conn) sent(f *frame, n int, now time.Duration) {
 		c.lzxid = f.zxid
 	}
 	c.latency.add(c.llat)
-	c.srv.stats.add(c.llat, n)
+	c.srv.stats.add(f, c.llat, n)
 }
 
 // resetStats resets a connection's figures, for crst.
@@ -89,15 +90,65 @@ type stats struct {
 	ensemble   struct{ success, fail, skip atomic.Int64 } // clients that name their ensemble
 	hits       [limitCount]atomic.Int64                   // how often clients have hit each limit
 
-	mu      sync.Mutex // guards the fields below
-	latency latency
-	size    struct{ last, min, max int } // of responses in bytes; -1 if there was none
+	// For /metrics alone: nothing resets them.
+	eventBytes                               atomic.Int64
+	connects, rejected, dropped, sessionless atomic.Int64 // connections
+	resumed, expired                         atomic.Int64 // sessions
+	tooLarge                                 atomic.Int64 // requests
+	ttlCreated, ttlDeleted                   atomic.Int64 // nodes
+
+	mu                sync.Mutex // guards the fields below
+	latency           latency
+	requests, replies int64                        // bytes
+	size              struct{ last, min, max int } // of responses in bytes; -1 if there was none
+	reads             summary                      // how long requests took, in microseconds
+	updates           summary
+	loads             summary // how long it took to load the data, in microseconds
+	syncs             summary // how long batches waited for the disk, in microseconds
+	batches           summary // requests in a batch
+	watchers          [watcherKinds]summary
 }
 
-func (s *stats) add(d time.Duration, n int) {
+// How many watchers an event has, by its type.
+const (
+	watchersCreated = iota
+	watchersDeleted
+	watchersChanged
+	watchersChildren
+	watcherKinds
+)
+
+// watched counts the watchers of an event.
+func (s *stats) watched(t wire.EventType, n int) {
+	i := int(t - wire.EventCreated)
+	if i < 0 || i >= watcherKinds {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watchers[i].add(int64(n))
+}
+
+// committed counts a batch that is durable, with so many requests, which waited so long for the disk.
+func (s *stats) committed(requests int, waited time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.batches.add(int64(requests))
+	s.syncs.add(waited.Microseconds())
+}
+
+// add counts a reply of n bytes, d after its request.
+func (s *stats) add(f *frame, d time.Duration, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.latency.add(d)
+	s.requests += int64(f.size)
+	s.replies += int64(n)
+	if f.op.Writes() {
+		s.updates.add(d.Microseconds())
+	} else {
+		s.reads.add(d.Microseconds())
+	}
 	s.size.last = n
 	s.size.max = max(s.size.max, n)
 	if s.size.min < 0 || n < s.size.min {

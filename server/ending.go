@@ -79,6 +79,7 @@ func (o *owner) endSessions() {
 		o.expired = o.expired[1:]
 		// Its client may have resumed it meanwhile, or it may have been ended.
 		if o.sessions[s.id] == s && !o.expiry.has(s) {
+			o.stats.expired.Add(1)
 			o.cfg.Logger.Info("server: session expired", "session", sessionName(s.id))
 			o.endSession(s)
 		}

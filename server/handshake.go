@@ -83,6 +83,7 @@ func (o *owner) newSession(it *item, req *wire.ConnectRequest, timeout time.Dura
 // however long the disk takes. If that connection or the server ends, the client asks again, and the session still
 // exists.
 func (o *owner) resumeSession(it *item, req *wire.ConnectRequest, s *session, timeout time.Duration) {
+	o.stats.resumed.Add(1)
 	if s.conn != nil {
 		o.detach(s.conn)
 	}

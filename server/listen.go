@@ -175,6 +175,7 @@ func (s *Server) admitConn(nc net.Conn, secure bool) {
 		s.mu.Unlock()
 		c.kill()
 		if !closed {
+			s.stats.rejected.Add(1)
 			s.hit(met, c.remote)
 		}
 		return

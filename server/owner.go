@@ -4,6 +4,7 @@ package server
 
 import (
 	"container/list"
+	"iter"
 	"runtime"
 	"sync"
 	"time"
@@ -305,9 +306,28 @@ func (o *owner) tx(b *batch) *store.Batch {
 	return b.tx
 }
 
+// groups yields the events of consecutive watchers that are told the same.
+func groups(events []tree.Fired) iter.Seq[[]tree.Fired] {
+	return func(yield func([]tree.Fired) bool) {
+		for len(events) > 0 {
+			n := 1
+			for n < len(events) && events[n].Event == events[0].Event && events[n].Zxid == events[0].Zxid {
+				n++
+			}
+			if !yield(events[:n]) {
+				return
+			}
+			events = events[n:]
+		}
+	}
+}
+
 // fire sends events: in the batch being filled if hold, else directly. Connections that get the same event share its
 // bytes.
 func (o *owner) fire(events []tree.Fired, hold bool) {
+	for same := range groups(events) {
+		o.stats.watched(same[0].Event.Type, len(same))
+	}
 	var made frame         // of the last event
 	var shared *tree.Fired // the last event with a connection, whose frame is made
 	for i := range events {

@@ -36,10 +36,14 @@ func (r *reaper) run(o *owner) {
 	}
 	n := 0
 	for start := o.cost; n < min(reapSlice, len(r.left)) && o.cost-start < largeShare; n++ {
+		expires := o.tree.Expires(r.left[n])
 		// The tree checks again, because the node may have a child by now.
 		res := o.tree.Write(o.nextZxid(), time.Now().UnixMilli(), nil, wire.OpDeleteContainer,
 			&wire.PathRequest{Path: r.left[n]})
 		o.record(&res)
+		if expires && res.Code == wire.OK {
+			o.stats.ttlDeleted.Add(1)
+		}
 	}
 	r.left = r.left[n:]
 	pause := o.cfg.ContainerInterval

@@ -140,6 +140,9 @@ func (o *owner) write(it *item) {
 		o.atLimit(it, r.Code)
 	}
 	o.record(&r)
+	if it.op == wire.OpCreateTTL && r.Code == wire.OK {
+		o.stats.ttlCreated.Add(1)
+	}
 	o.answerWrite(it, zxid, r.Code, r.Body, false)
 }
 

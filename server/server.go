@@ -25,6 +25,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -48,11 +49,14 @@ type Server struct {
 	lost      bool          // a batch failed, so no later one may be released; guarded by releasing
 	durable   durability
 	stats     stats
+	firstZxid int64 // the last one before this start
+	monitored monitoring
 	traceMask atomic.Int64
 	taken     atomic.Int64 // bytes of memory taken for clients since the last enforceMemory
 	enforcing sync.Mutex   // held during enforceMemory; only tried, never waited for
-	admin     *admin
+	web       []*web       // the HTTP servers: that of the commands, that of the metrics
 	adminAddr net.Addr
+	metrAddr  net.Addr
 	listeners []listener
 	surveying chan struct{} // semaphore: looking at all connections for monitoring
 
@@ -143,7 +147,8 @@ func start(ctx context.Context, cfg Config, d disk) (*Server, error) {
 		closeAll(cfg.Listeners)
 		return nil, err
 	}
-	if err := errors.Join(s.loadTLS(), s.listen(ctx), s.startAdmin(ctx)); err != nil {
+	if err := errors.Join(s.loadTLS(), s.listen(ctx), s.startWeb(ctx)); err != nil {
+		s.stopWeb()
 		s.closeListeners()
 		return nil, errors.Join(err, s.closeStore())
 	}
@@ -181,11 +186,14 @@ func (s *Server) load() error {
 	if err != nil {
 		return &DiskError{err}
 	}
+	began := time.Now()
 	t, err := st.Load(cfg)
+	s.stats.loads.add(time.Since(began).Microseconds())
 	if err != nil {
 		return &DiskError{errors.Join(err, st.Close(st.Zxid()))}
 	}
 	s.store = st
+	s.firstZxid = st.Zxid()
 	s.durable.zxid.Store(st.Zxid())
 	s.durable.limit.Store(st.Reserved())
 	s.owner = newOwner(s, t)
@@ -261,7 +269,7 @@ func (s *Server) shutdown(core *sync.WaitGroup) {
 	s.endCtx()
 	s.closeListeners()
 	core.Wait()
-	s.stopAdmin()
+	s.stopWeb()
 	s.killAll()
 	s.wg.Wait()
 	err := s.closeStore()

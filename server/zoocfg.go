@@ -93,6 +93,7 @@ func (z *zooCfg) config() Config {
 		z.warn("forceSync=no has no effect: writes are always on disk before they are acknowledged")
 	}
 	z.admin(&c)
+	z.metrics(&c)
 	z.trust(&c)
 	z.checkUnused()
 	return c
@@ -152,6 +153,24 @@ func (z *zooCfg) admin(c *Config) {
 		host = "0.0.0.0"
 	}
 	c.AdminListen = net.JoinHostPort(host, strconv.Itoa(port))
+}
+
+// metrics turns the metrics on if the file names ZooKeeper's provider of them.
+func (z *zooCfg) metrics(c *Config) {
+	provider := z.text("metricsProvider.className")
+	port, hasPort := z.number("metricsProvider.httpPort")
+	host := cmp.Or(z.text("metricsProvider.httpHost"), "0.0.0.0")
+	switch {
+	case provider == "":
+		return
+	case provider != "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider":
+		z.warn("metricsProvider.className=" + provider + " has no effect: mntr and the HTTP commands have the numbers")
+		return
+	}
+	if !hasPort {
+		port = 7000
+	}
+	c.MetricsListen = net.JoinHostPort(host, strconv.Itoa(port))
 }
 
 func (z *zooCfg) warn(text string) { z.warnings = append(z.warnings, text) }

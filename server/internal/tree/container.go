@@ -24,6 +24,12 @@ func (t *Tree) Containers(now int64, from, n int) (paths []string, left int) {
 // CollectableCount returns the number of containers and TTL nodes.
 func (t *Tree) CollectableCount() int { return len(t.collectables) }
 
+// Expires reports whether the node at a path is there and has a time to live.
+func (t *Tree) Expires(path string) bool {
+	n := t.nodes[path]
+	return n != nil && n.kind == ttl
+}
+
 // collectable reports whether the collector may delete n. A container must have had a child, or be older than
 // Config.NeverUsedAfter.
 func (t *Tree) collectable(n *node, now int64) bool {

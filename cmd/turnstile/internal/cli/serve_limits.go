@@ -18,18 +18,26 @@ import (
 // configuration file.
 type allowances struct {
 	requireSASL                             bool
-	words, admin                            string
+	words, admin, metrics                   string
+	names                                   command.Choice
 	sessions, conns, perAddress, maxWatches int
 	maxFrame, maxReply, memory              int
 	sendTime                                command.Duration
 }
+
+// What --zookeeper-metrics takes.
+const metricNames, nextMetricNames = "3.9", "next"
 
 func (a *allowances) flags(flags *pflag.FlagSet) {
 	flags.BoolVar(&a.requireSASL, "require-sasl", false, "serve only clients logged in as one of --sasl-users")
 	flags.StringVar(&a.words, "words", "",
 		"four-letter `words` to answer besides srvr, separated by commas, or * for all")
 	flags.StringVar(&a.admin, "admin", "", "`address` of ZooKeeper's HTTP commands, as 127.0.0.1:8080 (default: off)")
-	command.MayBeEmpty(flags, "words", "admin") // none of them, whatever --config says
+	flags.StringVar(&a.metrics, "metrics-listen", "",
+		"`address` of Prometheus metrics, /livez and /readyz, as 127.0.0.1:7000 (default: off)")
+	a.names = command.NewChoice(metricNames, nextMetricNames)
+	flags.Var(&a.names, "zookeeper-metrics", "names of the metrics: as of ZooKeeper 3.6 to 3.9, or of the next version")
+	command.MayBeEmpty(flags, "words", "admin", "metrics-listen") // none of them, whatever --config says
 	flags.IntVar(&a.conns, "max-connections", 0,
 		"largest `number` of connections, -1 for no limit (the defaults are in docs/limits.md)")
 	flags.IntVar(&a.perAddress, "max-connections-per-address", 0, "largest `number` of connections from one address")
@@ -66,6 +74,10 @@ func (a *allowances) apply(cfg *server.Config, given func(flag string) bool) err
 	if given("admin") {
 		cfg.AdminListen = a.admin
 	}
+	if given("metrics-listen") {
+		cfg.MetricsListen = a.metrics
+	}
+	cfg.NextMetrics = a.names.Value == nextMetricNames
 	if given("words") {
 		cfg.FourLetterWords = []string{} // none
 		for word := range strings.SplitSeq(a.words, ",") {

@@ -1,0 +1,309 @@
+package server
+
+// The metrics for Prometheus, under ZooKeeper's names, and whether the server is well.
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	metricsEvery = time.Second     // there is at most one snapshot in this time
+	readyWithin  = 5 * time.Second // the disk must have taken what was written
+)
+
+// monitoring is what the handler of the metrics keeps.
+type monitoring struct {
+	mu    sync.Mutex
+	text  []byte
+	at    time.Time
+	probe *probe // of the disk, under way; nil if there is none
+}
+
+// probe is a question whether the disk takes what is written. Those who ask at the same time share it: while a disk
+// hangs, each would stay.
+type probe struct {
+	done chan struct{}
+	err  error // once done is closed
+}
+
+// metricsHandler serves /metrics, /livez and /readyz.
+func (s *Server) metricsHandler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.serveMetrics(w, r) {
+			http.NotFound(w, r)
+		}
+	})
+}
+
+// serveMetrics serves these paths, and reports whether the request was for one.
+func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) bool {
+	if !slices.Contains([]string{"/livez", "/readyz", "/metrics"}, r.URL.Path) {
+		return false
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "only GET and HEAD are served", http.StatusMethodNotAllowed)
+		return true
+	}
+	plain := func(status int, text string) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.WriteHeader(status)
+		fmt.Fprintln(w, text)
+	}
+	switch r.URL.Path {
+	case "/livez":
+		plain(http.StatusOK, "ok")
+	case "/readyz":
+		if err := s.ready(r.Context()); err != nil {
+			plain(http.StatusServiceUnavailable, err.Error())
+			return true
+		}
+		plain(http.StatusOK, "ok")
+	case "/metrics":
+		text, ok := s.metrics()
+		if !ok {
+			plain(http.StatusServiceUnavailable, notServing)
+			return true
+		}
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		_, _ = w.Write(text) // fails if the client has gone
+	}
+	return true
+}
+
+// ready returns an error unless the server serves and its disk takes, within 5 s, all that was written before the call.
+func (s *Server) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	m := &s.monitored
+	m.mu.Lock()
+	p := m.probe
+	if p == nil {
+		p = &probe{done: make(chan struct{})}
+		m.probe = p
+		go func() {
+			p.err = s.doDurably(func(*owner) {}) // ends at the latest with the server
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.probe = nil
+			close(p.done)
+		}()
+	}
+	m.mu.Unlock()
+	select {
+	case <-p.done:
+		return p.err
+	case <-ctx.Done():
+		return fmt.Errorf("the disk has not taken in %v what was written", readyWithin)
+	}
+}
+
+// metrics returns the text for Prometheus; false if the server has stopped.
+func (s *Server) metrics() ([]byte, bool) {
+	m := &s.monitored
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now := time.Now(); m.text == nil || now.Sub(m.at) >= metricsEvery {
+		f, ok := s.facts()
+		if !ok {
+			return nil, false
+		}
+		x := exposition{next: s.cfg.NextMetrics}
+		x.all(s, f, now)
+		m.text, m.at = x.Bytes(), now
+	}
+	return m.text, true
+}
+
+// exposition is text in the format of Prometheus.
+type exposition struct {
+	bytes.Buffer
+	next bool // Config.NextMetrics
+}
+
+// family begins the values of a name. ZooKeeper, too, has no other help than the name.
+func (x *exposition) family(name, kind string) {
+	fmt.Fprintf(x, "# HELP %s %s\n# TYPE %s %s\n", name, name, name, kind)
+}
+
+// value writes a value; labels is empty or {name="value"}.
+func (x *exposition) value(name, labels string, v any) {
+	text := fmt.Sprint(v)
+	if f, ok := v.(float64); ok {
+		text = strconv.FormatFloat(f, 'g', -1, 64)
+	}
+	fmt.Fprintf(x, "%s%s %s\n", name, labels, text)
+}
+
+func (x *exposition) gauge(name string, v any) {
+	x.family(name, "gauge")
+	x.value(name, "", v)
+}
+
+func (x *exposition) counter(name string, n int64) {
+	name = x.total(name)
+	x.family(name, "counter")
+	x.value(name, "", n)
+}
+
+// total returns the name of a counter.
+func (x *exposition) total(name string) string {
+	if x.next {
+		return name + "_total"
+	}
+	return name
+}
+
+// set writes the values of a name by their key.
+func (x *exposition) set(name, kind, key string, values map[string]int64) {
+	if len(values) == 0 {
+		return
+	}
+	x.family(name, kind)
+	for _, k := range slices.Sorted(maps.Keys(values)) {
+		x.value(name, label(key, k), values[k])
+	}
+}
+
+// label returns a label. The format escapes these three characters alone.
+func label(key, value string) string {
+	return "{" + key + `="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(value) + `"}`
+}
+
+// Which quantiles a summary has, as ZooKeeper's basic and advanced ones.
+var (
+	basic    = []float64{0.5}
+	advanced = []float64{0.5, 0.9, 0.99}
+)
+
+// summary writes a summary, of which a unit is so many of what is shown.
+func (x *exposition) summary(name string, quantiles []float64, s *summary, unit float64) {
+	x.family(name, "summary")
+	for _, q := range quantiles {
+		if x.next && q == 0.9 {
+			q = 0.95
+		}
+		v, ok := s.quantile(q)
+		shown := float64(v) * unit
+		if !ok {
+			shown = math.NaN() // as ZooKeeper's
+		}
+		x.value(name, label("quantile", strconv.FormatFloat(q, 'g', -1, 64)), shown)
+	}
+	x.value(name+"_count", "", s.n)
+	x.value(name+"_sum", "", float64(s.sum)*unit)
+}
+
+// notGauges are what mntr has and Prometheus has elsewhere, or not at all.
+var notGauges = []string{
+	"version", "server_state", "goroutines", "disk_size",
+	"ensemble_auth_success", "ensemble_auth_fail", "ensemble_auth_skip",
+}
+
+// all writes everything.
+func (x *exposition) all(s *Server, f *facts, now time.Time) {
+	for _, g := range f.gauges(s) {
+		own := strings.HasPrefix(g.key, "limit_") || strings.HasSuffix(g.key, "_per_namespace")
+		if !own && !slices.Contains(notGauges, g.key) {
+			x.gauge(g.key, g.value)
+		}
+	}
+	if !s.cfg.RequireSASL { // without a login nobody may see the names of nodes
+		x.set(x.total("quota_exceeded_error_per_namespace"), "counter", "key", f.refusals)
+	}
+	s.stats.write(x, f.zxid-s.firstZxid, now)
+	x.ours(s)
+}
+
+// write writes the server's counters and summaries.
+func (s *stats) write(x *exposition, commits int64, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range []struct {
+		name string
+		n    int64
+	}{
+		{"bytes_received_count", s.requests},
+		{"commit_count", commits},
+		{"connection_drop_count", s.dropped.Load()},
+		{"connection_rejected", s.rejected.Load()},
+		{"connection_request_count", s.connects.Load()},
+		{"digest_mismatches_count", 0},
+		{"diff_count", 0},
+		{"ensemble_auth_fail", s.ensemble.fail.Load()},
+		{"ensemble_auth_skip", s.ensemble.skip.Load()},
+		{"ensemble_auth_success", s.ensemble.success.Load()},
+		{"large_requests_rejected", s.tooLarge.Load()},
+		{"looking_count", 0},
+		{"proposal_count", commits},
+		{"response_bytes", s.replies},
+		{"revalidate_count", s.resumed.Load()},
+		{"sessionless_connections_expired", s.sessionless.Load()},
+		{"snap_count", 0},
+		{"stale_requests", 0},
+		{"stale_sessions_expired", s.expired.Load()},
+		{"throttled_ops", 0},
+		{"tls_handshake_exceeded", 0},
+		{"ttl_node_created_count", s.ttlCreated.Load()},
+		{"ttl_node_deleted_count", s.ttlDeleted.Load()},
+		{"unrecoverable_error_count", 0}, // the server stops at one
+		{"unsuccessful_handshake", s.tlsFailed.Load()},
+		{"watch_bytes", s.eventBytes.Load()},
+	} {
+		x.counter(c.name, c.n)
+	}
+	const microseconds = 0.001 // in milliseconds
+	for _, m := range []struct {
+		name      string
+		quantiles []float64
+		s         *summary
+		unit      float64
+	}{
+		{"dbinittime", basic, new(summary), 1},
+		{"election_time", basic, new(summary), 1},
+		{"fsynctime", basic, &s.syncs, microseconds},
+		{"node_changed_watch_count", basic, &s.watchers[watchersChanged], 1},
+		{"node_children_watch_count", basic, &s.watchers[watchersChildren], 1},
+		{"node_created_watch_count", basic, &s.watchers[watchersCreated], 1},
+		{"node_deleted_watch_count", basic, &s.watchers[watchersDeleted], 1},
+		{"readlatency", advanced, &s.reads, microseconds},
+		{"snapshottime", basic, new(summary), 1},
+		{"startup_txns_load_time", basic, &s.loads, microseconds},
+		{"sync_processor_batch_size", basic, &s.batches, 1},
+		{"updatelatency", advanced, &s.updates, microseconds},
+	} {
+		m.s.turn(now)
+		x.summary(m.name, m.quantiles, m.s, m.unit)
+	}
+}
+
+// ours writes what ZooKeeper does not have, and what every program in Go has.
+func (x *exposition) ours(s *Server) {
+	limits, hits := make(map[string]int64), make(map[string]int64)
+	for l := range limitCount {
+		limits[limitNames[l]], hits[limitNames[l]] = s.cfg.limit(l), s.stats.hits[l].Load()
+	}
+	x.set("turnstile_server_limit", "gauge", "limit", limits)
+	x.set("turnstile_server_limit_hits_total", "counter", "limit", hits)
+	x.gauge("turnstile_server_store_bytes", s.diskSize())
+	failed := 0
+	if s.failed() {
+		failed = 1
+	}
+	x.gauge("turnstile_server_disk_failed", failed)
+	x.gauge("go_goroutines", runtime.NumGoroutine())
+	x.gauge("process_open_fds", openFiles())
+	x.gauge("process_max_fds", fileLimit())
+	x.gauge("process_start_time_seconds", float64(s.clock.base.UnixMilli())/1000)
+}

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -63,7 +64,8 @@ server, a different one (turnstile own-server). Certificates are read again when
 Users and a zoo.cfg are read when the server starts: restart it after they change. Its clients keep their
 sessions and locks if it is back within their session timeout.
 
-When it is ready it prints one line with its addresses. Warnings go to standard error.`,
+When it is ready it prints one line with its addresses, and tells systemd (Type=notify, WatchdogSec). Warnings
+go to standard error.`,
 		Example: `  turnstile serve --listen 127.0.0.1:2181 --data /var/lib/turnstile
   turnstile serve --listen unix:/run/turnstile.sock --in-memory
   turnstile serve --config /etc/zookeeper/conf/zoo.cfg`,
@@ -243,6 +245,15 @@ func (s *serving) run(ctx context.Context, cfg server.Config) error {
 	if err := s.announce(srv.Addrs(), cfg.Data); err != nil {
 		return command.Failed(errors.Join(err, srv.Close()))
 	}
+	manager := newSupervisor(s.app.Env.Vars)
+	if err := manager.tell("READY=1"); err != nil {
+		cfg.Logger.Warn("the service manager cannot be told that the server is ready", "err", err)
+	}
+	var group sync.WaitGroup
+	defer group.Wait()
+	watching, unwatch := context.WithCancel(ctx)
+	defer unwatch()
+	group.Go(func() { manager.watch(watching, func() { srv.Sessions() }) })
 	select {
 	case <-ctx.Done():
 		cfg.Logger.Info("ending", "why", context.Cause(ctx).Error())
@@ -251,6 +262,7 @@ func (s *serving) run(ctx context.Context, cfg server.Config) error {
 			cfg.Logger.Info("ending", "why", why.Error())
 		}
 	}
+	_ = manager.tell("STOPPING=1") // it sees the end anyway
 	if err := srv.Close(); err != nil {
 		return &command.Error{Code: command.ExitSoftware, Err: err}
 	}

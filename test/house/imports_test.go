@@ -37,8 +37,10 @@ var rules = []rule{
 		foreign: []string{"github.com/cockroachdb/pebble/v2"},
 	},
 	{
-		path:    "server",
-		ours:    []string{"internal/certfile", "internal/exposition", "server/internal/...", "internal/wire", "internal/jute"},
+		path: "server",
+		ours: []string{
+			"internal/certfile", "internal/exposition", "server/internal/...", "internal/wire", "internal/jute",
+		},
 		foreign: []string{"github.com/cockroachdb/pebble/v2"}, // the file system that the store is opened on
 	},
 

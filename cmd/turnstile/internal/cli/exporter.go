@@ -166,8 +166,8 @@ func (m *lockMetrics) add(other lockMetrics) {
 	}
 }
 
-// ensembleMetrics returns the text for Prometheus. Of a survey that shows what was, the numbers are left out: they would
-// look like those of now.
+// ensembleMetrics returns the text for Prometheus. Of a survey that shows what was, the numbers are left out: they
+// would look like those of now.
 func ensembleMetrics(s *survey.Snapshot, now time.Time) []byte {
 	var x exposition.Text
 	if s.Mode == survey.Cut {
@@ -232,7 +232,8 @@ func mostWaited(byName map[string]*lockMetrics) []lockMetrics {
 		list = append(list, *m)
 	}
 	slices.SortFunc(list, func(a, b lockMetrics) int {
-		return cmp.Or(cmp.Compare(b.longest, a.longest), cmp.Compare(b.waiting, a.waiting), strings.Compare(a.name, b.name))
+		return cmp.Or(
+			cmp.Compare(b.longest, a.longest), cmp.Compare(b.waiting, a.waiting), strings.Compare(a.name, b.name))
 	})
 	if len(list) <= maxLockNames {
 		return list

@@ -3,10 +3,8 @@ package server
 // The metrics for Prometheus, under ZooKeeper's names, and whether the server is well.
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"net/http"
 	"runtime"
@@ -15,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/exposition"
 )
 
 const (
@@ -76,7 +76,7 @@ func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) bool {
 			plain(http.StatusServiceUnavailable, notServing)
 			return true
 		}
-		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		w.Header().Set("Content-Type", exposition.ContentType)
 		_, _ = w.Write(text) // fails if the client has gone
 	}
 	return true
@@ -119,66 +119,32 @@ func (s *Server) metrics() ([]byte, bool) {
 		if !ok {
 			return nil, false
 		}
-		x := exposition{next: s.cfg.NextMetrics}
+		x := metricsText{next: s.cfg.NextMetrics}
 		x.all(s, f, now)
 		m.text, m.at = x.Bytes(), now
 	}
 	return m.text, true
 }
 
-// exposition is text in the format of Prometheus.
-type exposition struct {
-	bytes.Buffer
+// metricsText is the text for Prometheus.
+type metricsText struct {
+	exposition.Text
+
 	next bool // Config.NextMetrics
 }
 
-// family begins the values of a name. ZooKeeper, too, has no other help than the name.
-func (x *exposition) family(name, kind string) {
-	fmt.Fprintf(x, "# HELP %s %s\n# TYPE %s %s\n", name, name, name, kind)
-}
-
-// value writes a value; labels is empty or {name="value"}.
-func (x *exposition) value(name, labels string, v any) {
-	text := fmt.Sprint(v)
-	if f, ok := v.(float64); ok {
-		text = strconv.FormatFloat(f, 'g', -1, 64)
-	}
-	fmt.Fprintf(x, "%s%s %s\n", name, labels, text)
-}
-
-func (x *exposition) gauge(name string, v any) {
-	x.family(name, "gauge")
-	x.value(name, "", v)
-}
-
-func (x *exposition) counter(name string, n int64) {
+func (x *metricsText) counter(name string, n int64) {
 	name = x.total(name)
-	x.family(name, "counter")
-	x.value(name, "", n)
+	x.Family(name, exposition.Counter)
+	x.Value(name, "", n)
 }
 
 // total returns the name of a counter.
-func (x *exposition) total(name string) string {
+func (x *metricsText) total(name string) string {
 	if x.next {
 		return name + "_total"
 	}
 	return name
-}
-
-// set writes the values of a name by their key.
-func (x *exposition) set(name, kind, key string, values map[string]int64) {
-	if len(values) == 0 {
-		return
-	}
-	x.family(name, kind)
-	for _, k := range slices.Sorted(maps.Keys(values)) {
-		x.value(name, label(key, k), values[k])
-	}
-}
-
-// label returns a label. The format escapes these three characters alone.
-func label(key, value string) string {
-	return "{" + key + `="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(value) + `"}`
 }
 
 // Which quantiles a summary has, as ZooKeeper's basic and advanced ones.
@@ -188,8 +154,8 @@ var (
 )
 
 // summary writes a summary, of which a unit is so many of what is shown.
-func (x *exposition) summary(name string, quantiles []float64, s *summary, unit float64) {
-	x.family(name, "summary")
+func (x *metricsText) summary(name string, quantiles []float64, s *summary, unit float64) {
+	x.Family(name, exposition.Summary)
 	for _, q := range quantiles {
 		if x.next && q == 0.9 {
 			q = 0.95
@@ -199,10 +165,10 @@ func (x *exposition) summary(name string, quantiles []float64, s *summary, unit 
 		if !ok {
 			shown = math.NaN() // as ZooKeeper's
 		}
-		x.value(name, label("quantile", strconv.FormatFloat(q, 'g', -1, 64)), shown)
+		x.Value(name, exposition.Label("quantile", strconv.FormatFloat(q, 'g', -1, 64)), shown)
 	}
-	x.value(name+"_count", "", s.n)
-	x.value(name+"_sum", "", float64(s.sum)*unit)
+	x.Value(name+"_count", "", s.n)
+	x.Value(name+"_sum", "", float64(s.sum)*unit)
 }
 
 // notGauges are what mntr has and Prometheus has elsewhere, or not at all.
@@ -212,22 +178,22 @@ var notGauges = []string{
 }
 
 // all writes everything.
-func (x *exposition) all(s *Server, f *facts, now time.Time) {
+func (x *metricsText) all(s *Server, f *facts, now time.Time) {
 	for _, g := range f.gauges(s) {
 		own := strings.HasPrefix(g.key, "limit_") || strings.HasSuffix(g.key, "_per_namespace")
 		if !own && !slices.Contains(notGauges, g.key) {
-			x.gauge(g.key, g.value)
+			x.Gauge(g.key, g.value)
 		}
 	}
 	if !s.cfg.RequireSASL { // without a login nobody may see the names of nodes
-		x.set(x.total("quota_exceeded_error_per_namespace"), "counter", "key", f.refusals)
+		exposition.Set(&x.Text, x.total("quota_exceeded_error_per_namespace"), exposition.Counter, "key", f.refusals)
 	}
 	s.stats.write(x, f.zxid-s.firstZxid, now)
 	x.ours(s)
 }
 
 // write writes the server's counters and summaries.
-func (s *stats) write(x *exposition, commits int64, now time.Time) {
+func (s *stats) write(x *metricsText, commits int64, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range []struct {
@@ -289,21 +255,21 @@ func (s *stats) write(x *exposition, commits int64, now time.Time) {
 }
 
 // ours writes what ZooKeeper does not have, and what every program in Go has.
-func (x *exposition) ours(s *Server) {
+func (x *metricsText) ours(s *Server) {
 	limits, hits := make(map[string]int64), make(map[string]int64)
 	for l := range limitCount {
 		limits[limitNames[l]], hits[limitNames[l]] = s.cfg.limit(l), s.stats.hits[l].Load()
 	}
-	x.set("turnstile_server_limit", "gauge", "limit", limits)
-	x.set("turnstile_server_limit_hits_total", "counter", "limit", hits)
-	x.gauge("turnstile_server_store_bytes", s.diskSize())
+	exposition.Set(&x.Text, "turnstile_server_limit", exposition.Gauge, "limit", limits)
+	exposition.Set(&x.Text, "turnstile_server_limit_hits_total", exposition.Counter, "limit", hits)
+	x.Gauge("turnstile_server_store_bytes", s.diskSize())
 	failed := 0
 	if s.failed() {
 		failed = 1
 	}
-	x.gauge("turnstile_server_disk_failed", failed)
-	x.gauge("go_goroutines", runtime.NumGoroutine())
-	x.gauge("process_open_fds", openFiles())
-	x.gauge("process_max_fds", fileLimit())
-	x.gauge("process_start_time_seconds", float64(s.clock.base.UnixMilli())/1000)
+	x.Gauge("turnstile_server_disk_failed", failed)
+	x.Gauge("go_goroutines", runtime.NumGoroutine())
+	x.Gauge("process_open_fds", openFiles())
+	x.Gauge("process_max_fds", fileLimit())
+	x.Gauge("process_start_time_seconds", float64(s.clock.base.UnixMilli())/1000)
 }

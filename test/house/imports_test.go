@@ -27,6 +27,8 @@ var rules = []rule{
 	{path: "internal/wire", ours: []string{"internal/jute"}},
 	{path: "internal/lockfile"},
 	{path: "internal/certfile"},
+	{path: "internal/exposition"},
+	{path: "internal/fold"},
 
 	{path: "server/internal/tree", ours: []string{"internal/wire", "internal/jute"}},
 	{
@@ -35,8 +37,10 @@ var rules = []rule{
 		foreign: []string{"github.com/cockroachdb/pebble/v2"},
 	},
 	{
-		path:    "server",
-		ours:    []string{"internal/certfile", "server/internal/...", "internal/wire", "internal/jute"},
+		path: "server",
+		ours: []string{
+			"internal/certfile", "internal/exposition", "server/internal/...", "internal/wire", "internal/jute",
+		},
 		foreign: []string{"github.com/cockroachdb/pebble/v2"}, // the file system that the store is opened on
 	},
 
@@ -68,7 +72,8 @@ var rules = []rule{
 	{
 		path: "cmd/turnstile/...",
 		ours: []string{
-			"cmd/turnstile/internal/...", "internal/certfile", "internal/measure", "internal/survey",
+			"cmd/turnstile/internal/...",
+			"internal/certfile", "internal/exposition", "internal/fold", "internal/measure", "internal/survey",
 			"zk", "lock", "elect", "queue", "server", "barrier", "counter", "cache", "member", "discovery",
 		},
 		foreign: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term"},

@@ -62,8 +62,8 @@ func newSessions(app *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sessions [flags]",
 		Short: "List the clients' sessions, with what they hold and wait for",
-		Long: `Lists the sessions of the servers' clients: where each comes from, its timeout, how many ephemeral nodes it
-has, which locks, elections and permits it holds, which it waits for, and which program it is.
+		Long: `Lists the sessions of the servers' clients: where each comes from, its timeout, how many ephemeral
+nodes it has, which locks, elections and permits it holds, which it waits for, and which program it is.
 
 Addresses, timeouts and ephemeral nodes are what the servers say, if they answer the four-letter words cons and
 dump (4lw.commands.whitelist, or turnstile serve --words cons,dump). Otherwise only sessions that hold a lock or

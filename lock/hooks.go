@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/both"
 )
 
 // Hooks are called about a lock's acquisitions, for logs and metrics. Nil fields cost nothing. Hooks may use the
@@ -36,6 +38,19 @@ type Hooks struct {
 	// sees when it lists its line, by a goroutine that calls Lock or TryLock, or by one that stands in line for several
 	// of them. Another Layout may help; Inspect shows who excludes whom. The event has a Path and a Node, and no more.
 	Stranger func(e Event)
+}
+
+// And returns hooks that call those of h and then those of more: a program's own, and for example those of package
+// metrics.
+func (h Hooks) And(more Hooks) Hooks {
+	return Hooks{
+		Enqueued: both.Two(h.Enqueued, more.Enqueued),
+		Acquired: both.Two(h.Acquired, more.Acquired),
+		Failed:   both.Two(h.Failed, more.Failed),
+		Released: both.One(h.Released, more.Released),
+		Lost:     both.One(h.Lost, more.Lost),
+		Stranger: both.One(h.Stranger, more.Stranger),
+	}
 }
 
 // Event is the argument of the Hooks.

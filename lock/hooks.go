@@ -62,7 +62,8 @@ type Event struct {
 	Token  Token         // the hold's when it was acquired; 0 for Enqueued and Failed
 	How    How           // how the hold was acquired; 0 for Enqueued and Failed
 	Queued bool          // it had to wait for another contender: Enqueued is or was called
-	Took   time.Duration // Released and Lost: since the lock was acquired; the others: since Lock was called
+	Since  time.Time     // when Lock was called; Released and Lost: when the lock was acquired
+	Took   time.Duration // from Since until now
 	// Err is the error that Lock returns, for Failed, and that Unlock returns, for Lost. For Released it is a
 	// *RevokedError or ErrSuspended if the hold's context had ended for that before the unlock, and otherwise nil.
 	Err error

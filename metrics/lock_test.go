@@ -37,6 +37,9 @@ func (w *world) told(cfg lock.Config) *lock.Mutex {
 	return mutex(w.t, w.client(), lockPath, cfg)
 }
 
+// lockConfig is the configuration of a lock with metrics.
+func (w *world) lockConfig() lock.Config { return lock.Config{Hooks: w.metrics.Lock()} }
+
 func must[V any](tb testing.TB) func(v V, err error) V {
 	tb.Helper()
 	return func(v V, err error) V {

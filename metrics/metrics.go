@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/seed-a3166700/turnstile/internal/fold"
 )
 
 // Config configures the metrics. The zero value is ready to use.
@@ -49,7 +51,7 @@ func New(cfg Config) (*Metrics, error) {
 		cfg.Registerer = prometheus.DefaultRegisterer
 	}
 	if cfg.Names == nil {
-		cfg.Names = fold
+		cfg.Names = fold.Path
 	}
 	version, revision := build()
 	m := &Metrics{

@@ -44,17 +44,17 @@ type Hooks struct {
 	Stranger func(node string)
 }
 
-// And returns hooks that call those of h and then those of more: a program's own, and for example those of package
+// And returns hooks that call those of k and then those of more: a program's own, and for example those of package
 // metrics.
-func (h Hooks) And(more Hooks) Hooks {
+func (k Hooks) And(more Hooks) Hooks {
 	return Hooks{
-		Campaign: both.Two(h.Campaign, more.Campaign),
-		Elected:  both.Two(h.Elected, more.Elected),
-		Failed:   both.Two(h.Failed, more.Failed),
-		Resigned: both.One(h.Resigned, more.Resigned),
-		Lost:     both.One(h.Lost, more.Lost),
-		Returned: both.One(h.Returned, more.Returned),
-		Stranger: both.One(h.Stranger, more.Stranger),
+		Campaign: both.Two(k.Campaign, more.Campaign),
+		Elected:  both.Two(k.Elected, more.Elected),
+		Failed:   both.Two(k.Failed, more.Failed),
+		Resigned: both.One(k.Resigned, more.Resigned),
+		Lost:     both.One(k.Lost, more.Lost),
+		Returned: both.One(k.Returned, more.Returned),
+		Stranger: both.One(k.Stranger, more.Stranger),
 	}
 }
 

@@ -6,7 +6,8 @@ require (
 	github.com/prometheus/client_golang v1.25.0
 	github.com/prometheus/client_model v0.6.3
 	github.com/prometheus/common v0.72.0
-	github.com/seed-a3166700/turnstile v0.0.0-00010101000000-000000000000
+	github.com/seed-a3166700/turnstile v0.0.0
+	google.golang.org/protobuf v1.36.12
 )
 
 require (
@@ -37,7 +38,6 @@ require (
 	golang.org/x/exp v0.0.0-20230626212559-97b1e661b5df // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.42.0 // indirect
-	google.golang.org/protobuf v1.36.12 // indirect
 )
 
 replace github.com/seed-a3166700/turnstile => ..

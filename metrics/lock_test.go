@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -199,6 +200,7 @@ func TestHandedOffAndRetainedLocksAreToldApart(t *testing.T) {
 }
 
 func TestEachLossIsCountedWithItsCause(t *testing.T) {
+	t.Parallel()
 	for cause, row := range map[string]struct {
 		cfg  lock.Config
 		lose func(w *world, h *lock.Hold)
@@ -291,7 +293,7 @@ func TestOnlySoManyNamesAreShown(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		letters := func(i int) string { // which are not folded
 			return strings.NewReplacer("0", "g", "1", "h", "2", "i", "3", "j", "4", "k", "5", "l", "6", "m",
-				"7", "n", "8", "o", "9", "p").Replace(fmt.Sprint(i))
+				"7", "n", "8", "o", "9", "p").Replace(strconv.Itoa(i))
 		}
 		hooks, client := w.metrics.Lock(), w.client()
 		var last *lock.Hold

@@ -66,14 +66,14 @@ func (r *report) acquired(ctx context.Context, h *Hold) {
 	if r == nil {
 		return
 	}
-	now := time.Now()
+	took := time.Since(r.event.Since)
 	r.event.Node, r.event.Token, r.event.How = h.Path(), h.token, h.how
 	if r.hooks.Acquired != nil {
 		e := r.event
-		e.Took = now.Sub(r.event.Since)
+		e.Took = took
 		r.hooks.Acquired(ctx, e)
 	}
-	r.event.Since = now
+	r.event.Since = r.event.Since.Add(took)
 	if r.hooks.Released != nil || r.hooks.Lost != nil {
 		h.grant.report = r
 	}

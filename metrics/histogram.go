@@ -8,7 +8,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
-	"google.golang.org/protobuf/proto"
 )
 
 // A histogram is a classic and a native histogram of the buckets slow. Whoever uses it has a mutex for it, and for what
@@ -64,15 +63,15 @@ func (h *histogram) observe(seconds float64) {
 // export returns the histogram as it is now.
 func (h *histogram) export(desc *prometheus.Desc, labels []*dto.LabelPair) prometheus.Metric {
 	out := &dto.Histogram{
-		SampleCount: proto.Uint64(h.count), SampleSum: proto.Float64(h.sum),
-		Schema:        proto.Int32(nativeSchema),
-		ZeroThreshold: proto.Float64(prometheus.DefNativeHistogramZeroThreshold), ZeroCount: proto.Uint64(h.zeros),
+		SampleCount: new(h.count), SampleSum: new(h.sum),
+		Schema:        new(int32(nativeSchema)),
+		ZeroThreshold: new(prometheus.DefNativeHistogramZeroThreshold), ZeroCount: new(h.zeros),
 	}
 	var sum uint64
 	for i, bound := range slowBuckets {
 		sum += h.classic[i]
 		out.Bucket = append(out.Bucket, &dto.Bucket{
-			UpperBound: proto.Float64(bound), CumulativeCount: proto.Uint64(sum),
+			UpperBound: new(bound), CumulativeCount: new(sum),
 		})
 	}
 	var last uint64
@@ -90,7 +89,7 @@ func (h *histogram) export(desc *prometheus.Desc, labels []*dto.LabelPair) prome
 		key := i + nativeLowest*nativeSteps
 		if gap := key - next; len(out.PositiveSpan) == 0 || gap > 2 {
 			out.PositiveSpan = append(out.PositiveSpan, &dto.BucketSpan{
-				Offset: proto.Int32(int32(gap)), Length: proto.Uint32(0),
+				Offset: new(int32(gap)), Length: new(uint32(0)),
 			})
 		} else {
 			for range gap { // is shorter than another span
@@ -121,7 +120,7 @@ func (m histogramMetric) Write(out *dto.Metric) error {
 // labels returns labels, given as names and values in turn.
 func labels(pairs ...string) (all []*dto.LabelPair) {
 	for i := 0; i < len(pairs); i += 2 {
-		all = append(all, &dto.LabelPair{Name: proto.String(pairs[i]), Value: proto.String(pairs[i+1])})
+		all = append(all, &dto.LabelPair{Name: new(pairs[i]), Value: new(pairs[i+1])})
 	}
 	sort.Slice(all, func(i, j int) bool { return all[i].GetName() < all[j].GetName() })
 	return all

@@ -68,7 +68,9 @@ func BenchmarkLockHooks(b *testing.B) {
 		b.Fatal(err)
 	}
 	hooks, ctx := m.Lock(), b.Context()
-	e := lock.Event{Path: "/locks/hot", Queued: true, How: lock.HandedOff, Since: time.Now(), Took: 50 * time.Microsecond}
+	e := lock.Event{
+		Path: "/locks/hot", Queued: true, How: lock.HandedOff, Since: time.Now(), Took: 50 * time.Microsecond,
+	}
 	for b.Loop() {
 		e.ID++
 		hooks.Enqueued(ctx, e)

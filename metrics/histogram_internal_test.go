@@ -41,7 +41,8 @@ func TestHistogramIsThatOfClientGolang(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.Histogram.CreatedTimestamp = nil
-		if diff := a.Histogram.GetSampleSum() - b.Histogram.GetSampleSum(); math.Abs(diff) > 1e-9*a.Histogram.GetSampleSum() {
+		sum := a.Histogram.GetSampleSum()
+		if diff := sum - b.Histogram.GetSampleSum(); math.Abs(diff) > 1e-9*sum {
 			t.Fatalf("the sums differ by %v", diff)
 		}
 		b.Histogram.SampleSum = a.Histogram.SampleSum

@@ -20,7 +20,9 @@ type batch struct {
 	dirty  []string  // paths that it changes
 	large  int       // bytes of large requests and their replies served since it was begun
 	after  []func()  // called once it is durable
+	opened time.Time // when it was begun
 	began  time.Time // when it was applied, if it writes
+	ahead  int       // batches that were not durable when it was sealed
 	err    error     // of applying it
 }
 

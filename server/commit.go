@@ -110,7 +110,7 @@ func (s *Server) release(b *batch, buf []*conn) []*conn {
 		return buf
 	}
 	if b.tx != nil {
-		s.stats.committed(b.requests(), time.Since(b.began))
+		s.stats.committed(b, time.Since(b.began))
 	}
 	buf = b.put(s.clock.now(), buf)
 	// Only now that its frames are in the outboxes: a reply that shows this zxid must not overtake an event of it. A

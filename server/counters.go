@@ -106,6 +106,9 @@ type stats struct {
 	loads             summary // how long it took to load the data, in microseconds
 	syncs             summary // how long batches waited for the disk, in microseconds
 	batches           summary // requests in a batch
+	batchWaits        summary // from the begin of a batch until it is given to the disk, in microseconds
+	batchesAhead      summary // batches that are not durable when another one is sealed
+	queued            summary // requests and other messages that the owner finds in its queue
 	watchers          [watcherKinds]summary
 }
 
@@ -129,12 +132,22 @@ func (s *stats) watched(t wire.EventType, n int) {
 	s.watchers[i].add(int64(n))
 }
 
-// committed counts a batch that is durable, with so many requests, which waited so long for the disk.
-func (s *stats) committed(requests int, waited time.Duration) {
+// committed counts a batch that is durable, and how long it waited for the disk.
+func (s *stats) committed(b *batch, waited time.Duration) {
+	requests := b.requests()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.batches.add(int64(requests))
+	s.batchWaits.add(b.began.Sub(b.opened).Microseconds())
+	s.batchesAhead.add(int64(b.ahead))
 	s.syncs.add(waited.Microseconds())
+}
+
+// took counts what the owner has found in its queue.
+func (s *stats) took(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queued.add(int64(n))
 }
 
 // add counts a reply of n bytes, d after its request.

@@ -8,6 +8,8 @@ import (
 	"math"
 	"net/http"
 	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/exposition"
+	"github.com/seed-a3166700/turnstile/server/internal/tree"
 )
 
 const (
@@ -24,10 +27,12 @@ const (
 
 // monitoring is what the handler of the metrics keeps.
 type monitoring struct {
-	mu    sync.Mutex
-	text  []byte
-	at    time.Time
-	probe *probe // of the disk, under way; nil if there is none
+	mu   sync.Mutex // guards text and at; held while a snapshot is taken
+	text []byte
+	at   time.Time
+
+	probing sync.Mutex // guards probe; nothing blocks under it
+	probe   *probe     // of the disk, under way; nil if there is none
 }
 
 // probe is a question whether the disk takes what is written. Those who ask at the same time share it: while a disk
@@ -83,29 +88,37 @@ func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) bool {
 }
 
 // ready returns an error unless the server serves and its disk takes, within 5 s, all that was written before the call.
+// If nothing was written in the last 5 s, it writes something.
 func (s *Server) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
 	m := &s.monitored
-	m.mu.Lock()
+	m.probing.Lock()
 	p := m.probe
 	if p == nil {
 		p = &probe{done: make(chan struct{})}
 		m.probe = p
 		go func() {
-			p.err = s.doDurably(func(*owner) {}) // ends at the latest with the server
-			m.mu.Lock()
-			defer m.mu.Unlock()
+			p.err = s.doDurably((*owner).probeDisk) // ends at the latest with the server
+			m.probing.Lock()
+			defer m.probing.Unlock()
 			m.probe = nil
 			close(p.done)
 		}()
 	}
-	m.mu.Unlock()
+	m.probing.Unlock()
 	select {
 	case <-p.done:
 		return p.err
 	case <-ctx.Done():
 		return fmt.Errorf("the disk has not taken in %v what was written", readyWithin)
+	}
+}
+
+// probeDisk begins a batch that writes, but changes nothing, if none has been written lately.
+func (o *owner) probeDisk() {
+	if o.store != nil && time.Since(o.wrote) >= readyWithin {
+		o.tx(o.current())
 	}
 }
 
@@ -119,8 +132,12 @@ func (s *Server) metrics() ([]byte, bool) {
 		if !ok {
 			return nil, false
 		}
+		var quotas map[string]tree.QuotaUse
+		if s.do(func(o *owner) { quotas = o.tree.QuotaUses() }) != nil {
+			return nil, false
+		}
 		x := metricsText{next: s.cfg.NextMetrics}
-		x.all(s, f, now)
+		x.all(s, f, quotas, now)
 		m.text, m.at = x.Bytes(), now
 	}
 	return m.text, true
@@ -178,7 +195,7 @@ var notGauges = []string{
 }
 
 // all writes everything.
-func (x *metricsText) all(s *Server, f *facts, now time.Time) {
+func (x *metricsText) all(s *Server, f *facts, quotas map[string]tree.QuotaUse, now time.Time) {
 	for _, g := range f.gauges(s) {
 		own := strings.HasPrefix(g.key, "limit_") || strings.HasSuffix(g.key, "_per_namespace")
 		if !own && !slices.Contains(notGauges, g.key) {
@@ -187,20 +204,41 @@ func (x *metricsText) all(s *Server, f *facts, now time.Time) {
 	}
 	if !s.cfg.RequireSASL { // without a login nobody may see the names of nodes
 		exposition.Set(&x.Text, x.total("quota_exceeded_error_per_namespace"), exposition.Counter, "key", f.refusals)
+		x.quotas(quotas)
 	}
 	s.stats.write(x, f.zxid-s.firstZxid, now)
 	x.ours(s)
 }
 
-// write writes the server's counters and summaries.
+// quotas writes the limits and the usage of quotas.
+func (x *metricsText) quotas(uses map[string]tree.QuotaUse) {
+	for _, c := range []struct {
+		name string
+		of   func(tree.QuotaUse) int64
+	}{
+		{"quota_bytes_limit_per_namespace", func(u tree.QuotaUse) int64 { return u.BytesLimit }},
+		{"quota_bytes_usage_per_namespace", func(u tree.QuotaUse) int64 { return u.Bytes }},
+		{"quota_count_limit_per_namespace", func(u tree.QuotaUse) int64 { return u.CountLimit }},
+		{"quota_count_usage_per_namespace", func(u tree.QuotaUse) int64 { return u.Count }},
+	} {
+		values := make(map[string]int64)
+		for name, u := range uses {
+			values[name] = c.of(u)
+		}
+		exposition.Set(&x.Text, c.name, exposition.Gauge, "key", values)
+	}
+}
+
+// write writes the server's counters, summaries and histograms.
 func (s *stats) write(x *metricsText, commits int64, now time.Time) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	requests, replies := s.requests, s.replies
+	s.mu.Unlock()
 	for _, c := range []struct {
 		name string
 		n    int64
 	}{
-		{"bytes_received_count", s.requests},
+		{"bytes_received_count", requests},
 		{"commit_count", commits},
 		{"connection_drop_count", s.dropped.Load()},
 		{"connection_rejected", s.rejected.Load()},
@@ -213,7 +251,7 @@ func (s *stats) write(x *metricsText, commits int64, now time.Time) {
 		{"large_requests_rejected", s.tooLarge.Load()},
 		{"looking_count", 0},
 		{"proposal_count", commits},
-		{"response_bytes", s.replies},
+		{"response_bytes", replies},
 		{"revalidate_count", s.resumed.Load()},
 		{"sessionless_connections_expired", s.sessionless.Load()},
 		{"snap_count", 0},
@@ -230,12 +268,14 @@ func (s *stats) write(x *metricsText, commits int64, now time.Time) {
 		x.counter(c.name, c.n)
 	}
 	const microseconds = 0.001 // in milliseconds
+	var syncs, batches summary
 	for _, m := range []struct {
 		name      string
 		quantiles []float64
 		s         *summary
 		unit      float64
 	}{
+		{"commit_process_time", basic, new(summary), 1},
 		{"dbinittime", basic, new(summary), 1},
 		{"election_time", basic, new(summary), 1},
 		{"fsynctime", basic, &s.syncs, microseconds},
@@ -243,15 +283,68 @@ func (s *stats) write(x *metricsText, commits int64, now time.Time) {
 		{"node_children_watch_count", basic, &s.watchers[watchersChildren], 1},
 		{"node_created_watch_count", basic, &s.watchers[watchersCreated], 1},
 		{"node_deleted_watch_count", basic, &s.watchers[watchersDeleted], 1},
+		{"prep_processor_queue_size", basic, &s.queued, 1},
 		{"readlatency", advanced, &s.reads, microseconds},
 		{"snapshottime", basic, new(summary), 1},
 		{"startup_txns_load_time", basic, &s.loads, microseconds},
 		{"sync_processor_batch_size", basic, &s.batches, 1},
+		{"sync_processor_queue_size", basic, &s.batchesAhead, 1},
+		{"sync_processor_queue_time_ms", advanced, &s.batchWaits, microseconds},
 		{"updatelatency", advanced, &s.updates, microseconds},
 	} {
-		m.s.turn(now)
-		x.summary(m.name, m.quantiles, m.s, m.unit)
+		copied := s.snapshot(m.s, now)
+		switch m.s {
+		case &s.syncs:
+			syncs = copied
+		case &s.batches:
+			batches = copied
+		}
+		x.summary(m.name, m.quantiles, &copied, m.unit)
 	}
+	x.pauses()
+	x.histogram("turnstile_server_commit_seconds", &syncs, 1e6, 7, 24) // to 17 s
+	x.histogram("turnstile_server_commit_batch", &batches, 1, 0, 11)
+}
+
+// snapshot returns a copy of a summary. Requests wait while it is made, but not while it is written.
+func (s *stats) snapshot(of *summary, now time.Time) summary {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of.turn(now)
+	return *of
+}
+
+// histogram writes all values of a summary, of which per units make one of what is shown. The upper bounds are below
+// powers of two, from first to last: a value has that many bits.
+func (x *metricsText) histogram(name string, s *summary, per float64, first, last int) {
+	x.Family(name, exposition.Histogram)
+	n := int64(0)
+	for i, count := range s.powers {
+		n += count
+		if i >= first && i <= last {
+			bound := float64(int64(1)<<i-1) / per
+			x.Value(name+"_bucket", exposition.Label("le", strconv.FormatFloat(bound, 'g', -1, 64)), n)
+		}
+	}
+	x.Value(name+"_bucket", exposition.Label("le", "+Inf"), n)
+	x.Value(name+"_count", "", n)
+	x.Value(name+"_sum", "", float64(s.sum)/per)
+}
+
+// pauses writes how long the garbage collector has stopped the program. The sum is an estimate from Go's histogram.
+func (x *metricsText) pauses() {
+	sample := []metrics.Sample{{Name: "/sched/pauses/total/gc:seconds"}}
+	metrics.Read(sample)
+	var s summary
+	if sample[0].Value.Kind() == metrics.KindFloat64Histogram {
+		h := sample[0].Value.Float64Histogram()
+		for i, n := range h.Counts {
+			if bound := h.Buckets[i]; n > 0 { // its lower one: the upper one of the last is infinite
+				s.addTimes(int64(max(bound, 0)*1e9), int64(n))
+			}
+		}
+	}
+	x.summary("jvm_pause_time_ms", advanced, &s, 1e-6)
 }
 
 // ours writes what ZooKeeper does not have, and what every program in Go has.
@@ -260,6 +353,9 @@ func (x *metricsText) ours(s *Server) {
 	for l := range limitCount {
 		limits[limitNames[l]], hits[limitNames[l]] = s.cfg.limit(l), s.stats.hits[l].Load()
 	}
+	version, revision := build()
+	x.Family("turnstile_build_info", exposition.Gauge)
+	x.Value("turnstile_build_info", fmt.Sprintf("{version=%q,revision=%q}", version, revision), 1)
 	exposition.Set(&x.Text, "turnstile_server_limit", exposition.Gauge, "limit", limits)
 	exposition.Set(&x.Text, "turnstile_server_limit_hits_total", exposition.Counter, "limit", hits)
 	x.Gauge("turnstile_server_store_bytes", s.diskSize())
@@ -272,4 +368,28 @@ func (x *metricsText) ours(s *Server) {
 	x.Gauge("process_open_fds", openFiles())
 	x.Gauge("process_max_fds", fileLimit())
 	x.Gauge("process_start_time_seconds", float64(s.clock.base.UnixMilli())/1000)
+}
+
+const modulePath = "github.com/seed-a3166700/turnstile"
+
+// build returns the version of this module in the program, and the revision if the program is Turnstile's own.
+func build() (version, revision string) {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "", ""
+	}
+	if info.Main.Path == modulePath {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				revision = s.Value
+			}
+		}
+		return info.Main.Version, revision
+	}
+	for _, m := range info.Deps {
+		if m.Path == modulePath {
+			return m.Version, ""
+		}
+	}
+	return "", ""
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"regexp"
@@ -22,6 +23,7 @@ approximate_data_size gauge
 auth_failed_count gauge
 avg_latency gauge
 bytes_received_count counter
+commit_process_time summary
 commit_count counter
 connection_drop_count counter
 connection_drop_probability gauge
@@ -37,6 +39,7 @@ ensemble_auth_success counter
 ephemerals_count gauge
 fsynctime summary
 global_sessions gauge
+jvm_pause_time_ms summary
 large_requests_rejected counter
 last_client_response_size gauge
 local_sessions gauge
@@ -58,6 +61,7 @@ outstanding_requests gauge
 outstanding_tls_handshake gauge
 packets_received gauge
 packets_sent gauge
+prep_processor_queue_size summary
 proposal_count counter
 readlatency summary
 response_bytes counter
@@ -69,6 +73,8 @@ stale_requests counter
 stale_sessions_expired counter
 startup_txns_load_time summary
 sync_processor_batch_size summary
+sync_processor_queue_size summary
+sync_processor_queue_time_ms summary
 throttled_ops counter
 tls_handshake_exceeded counter
 ttl_node_created_count counter
@@ -92,7 +98,7 @@ func scraped(t *testing.T, s *Server) (values map[string]float64, types map[stri
 		t.Fatal("the server has stopped")
 	}
 	values, types = make(map[string]float64), make(map[string]string)
-	line := regexp.MustCompile(`^([a-z_0-9]+(?:\{[a-z_]+="[^"\\]*"\})?) (\S+)$`)
+	line := regexp.MustCompile(`^([a-z_0-9]+(?:\{(?:[a-z_]+="[^"\\]*",?)+\})?) (\S+)$`)
 	for l := range strings.Lines(string(text)) {
 		l = strings.TrimSuffix(l, "\n")
 		if name, ok := strings.CutPrefix(l, "# TYPE "); ok {
@@ -120,7 +126,16 @@ func TestMetricsHaveZooKeepersNamesAndTypes(t *testing.T) {
 	t.Parallel()
 	bubble(t, Config{}, func(t *testing.T, s *Server, _ *memListener) {
 		t.Helper()
-		_, types := scraped(t, s)
+		values, types := scraped(t, s)
+		for name, v := range values { // ZooKeeper has it for the quantiles of an empty summary alone
+			if math.IsNaN(v) && !strings.Contains(name, "quantile=") {
+				t.Errorf("%s is NaN", name)
+			}
+		}
+		q, ok := values[`election_time{quantile="0.5"}`]
+		if !ok || !math.IsNaN(q) || values["election_time_count"] != 0 {
+			t.Errorf("an empty summary has the quantile %v", q)
+		}
 		for want := range strings.Lines(strings.TrimSpace(zooMetrics)) {
 			name, kind, _ := strings.Cut(strings.TrimSpace(want), " ")
 			if types[name] != kind {
@@ -128,7 +143,7 @@ func TestMetricsHaveZooKeepersNamesAndTypes(t *testing.T) {
 			}
 		}
 		s.cfg.NextMetrics = true
-		values, types := scraped(t, s)
+		values, types = scraped(t, s)
 		for name, kind := range types {
 			if kind == "counter" && !strings.HasSuffix(name, "_total") {
 				t.Errorf("counter %s", name)
@@ -334,6 +349,124 @@ func TestServerWhoseDiskHangsIsNotReady(t *testing.T) {
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// An idle server whose disk has begun to hang is not ready, although no client has written anything.
+func TestReadinessWritesIfNothingElseDoes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := serve(t, Config{Data: "data", Listeners: []net.Listener{newMemListener()}}, disk{fs: vfs.NewMem()})
+		commits := func() float64 {
+			values, _ := scraped(t, s)
+			return values["turnstile_server_commit_seconds_count"]
+		}
+		time.Sleep(readyWithin)
+		before := commits()
+		for range 2 { // the second finds what the first has written
+			if err := s.ready(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := commits() - before; got != 1 {
+			t.Errorf("%v batches were written, want 1", got)
+		}
+		time.Sleep(readyWithin)
+		s.releasing <- struct{}{} // as a disk that does not answer
+		if err := s.ready(t.Context()); err == nil {
+			t.Error("ready with a disk that hangs")
+		}
+		<-s.releasing
+		synctest.Wait()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := s.ready(t.Context()); err == nil {
+			t.Error("ready after Close")
+		}
+	})
+}
+
+// The quotas of a child of the root are one value, whose name only those see who may see nodes.
+func TestMetricsHaveTheQuotas(t *testing.T) {
+	t.Parallel()
+	bubble(t, Config{}, func(t *testing.T, s *Server, l *memListener) {
+		t.Helper()
+		c := l.connect(t, 10_000)
+		for _, n := range []struct{ path, data string }{
+			{"/a", "1234"},
+			{"/zookeeper/quota/a", ""},
+			{"/zookeeper/quota/a/zookeeper_limits", "count=7,bytes=50=;byteHardLimit=90"},
+		} {
+			if _, err := c.create(n.path, []byte(n.data), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		values, types := scraped(t, s)
+		for name, want := range map[string]float64{
+			"count_limit": 7, "bytes_limit": 90, "count_usage": 1, "bytes_usage": 4,
+		} {
+			name = "quota_" + name + "_per_namespace"
+			if got, ok := values[name+`{key="a"}`]; got != want || !ok || types[name] != "gauge" {
+				t.Errorf("%s is %v, %v", name, got, ok)
+			}
+		}
+		s.cfg.RequireSASL = true
+		values, _ = scraped(t, s)
+		if _, ok := values[`quota_count_limit_per_namespace{key="a"}`]; ok {
+			t.Error("names of nodes are shown without a login")
+		}
+	})
+}
+
+func TestHistogramsCountAllValues(t *testing.T) {
+	t.Parallel()
+	var s summary
+	for _, v := range []int64{0, 1, 127, 128, 1 << 40} {
+		s.add(v)
+	}
+	var x metricsText
+	x.histogram("h", &s, 1e6, 7, 8)
+	want := "# HELP h h\n# TYPE h histogram\nh_bucket{le=\"0.000127\"} 3\nh_bucket{le=\"0.000255\"} 4\n" +
+		"h_bucket{le=\"+Inf\"} 5\nh_count 5\nh_sum 1.099511628032e+06\n"
+	if got := x.String(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// A scrape, of which there is at most one per second.
+func BenchmarkMetrics(b *testing.B) {
+	s, err := Start(b.Context(), Config{InMemory: true, Listen: []string{"127.0.0.1:0"}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	b.ReportAllocs()
+	for b.Loop() {
+		s.monitored.text = nil
+		if _, ok := s.metrics(); !ok {
+			b.Fatal("the server has stopped")
+		}
+	}
+}
+
+// What a reply, and what a batch, costs for the metrics and the four-letter words together.
+func BenchmarkCounting(b *testing.B) {
+	var s stats
+	f := frame{op: wire.OpGetData, size: 50}
+	b.Run("reply", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			s.add(&f, 100*time.Microsecond, 80)
+		}
+	})
+	batch := batch{frames: []frame{f}}
+	b.Run("batch", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			s.committed(&batch, time.Millisecond)
 		}
 	})
 }

@@ -37,6 +37,7 @@ type owner struct {
 	open       *batch            // the batch being filled, nil if there is none
 	spare      *batch            // for reuse
 	seq        uint64            // number of the last batch begun
+	wrote      time.Time         // when the last batch with something to write was sealed
 	dirty      map[string]uint64 // by path, the last batch that changes it, for batches that may not be durable
 	isDirty    func(path string) bool
 	toFlush    []*conn          // connections with direct replies to flush
@@ -96,6 +97,7 @@ func (o *owner) run() {
 			return
 		case wokenByItems:
 			items = o.queue.take(items)
+			o.stats.took(len(items))
 			o.serve(items)
 			clear(items)
 		case wokenByTimer:
@@ -203,6 +205,7 @@ func (o *owner) current() *batch {
 		}
 		o.seq++
 		o.open.seq = o.seq
+		o.open.opened = time.Now()
 	}
 	return o.open
 }
@@ -231,7 +234,10 @@ func (o *owner) finish() *batch {
 	if b.tx == nil && b.zxid > o.store.Reserved() {
 		b.tx = o.store.NewBatch()
 	}
-	o.inFlight.count.Add(1)
+	if b.tx != nil {
+		o.wrote = time.Now()
+	}
+	b.ahead = int(o.inFlight.count.Add(1)) - 1
 	return b
 }
 

@@ -15,6 +15,7 @@ const (
 // summary counts values of a kind, and knows the quantiles of the recent ones. Its owner guards it.
 type summary struct {
 	n, sum int64
+	powers [65]int64 // how many values have each number of bits
 	began  time.Time // of the present period
 	recent [2]classes
 }
@@ -23,11 +24,15 @@ type summary struct {
 type classes [64 * summarySteps]int64
 
 // add counts a value that is not negative: microseconds, or a number of things.
-func (s *summary) add(v int64) {
+func (s *summary) add(v int64) { s.addTimes(v, 1) }
+
+// addTimes counts a value n times.
+func (s *summary) addTimes(v, n int64) {
 	v = max(v, 0)
-	s.n++
-	s.sum += v
-	s.recent[0][class(v)]++
+	s.n += n
+	s.sum += v * n
+	s.powers[bits.Len64(uint64(v))] += n
+	s.recent[0][class(v)] += n
 }
 
 // class returns the class of a value: its highest bit and the next three.

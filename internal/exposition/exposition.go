@@ -19,9 +19,10 @@ type Kind string
 
 // The kinds.
 const (
-	Counter Kind = "counter"
-	Gauge   Kind = "gauge"
-	Summary Kind = "summary"
+	Counter   Kind = "counter"
+	Gauge     Kind = "gauge"
+	Histogram Kind = "histogram"
+	Summary   Kind = "summary"
 )
 
 // Text is text in the making.

@@ -334,6 +334,41 @@ func (t *Tree) noteRefusal(path string) {
 // below which they were, up to 1,000 of them. Those of before the reset stay, with 0.
 func (t *Tree) QuotaRefusals() map[string]int64 { return maps.Clone(t.refusals) }
 
+// QuotaUse is what the quotas at and below a child of the root allow and what they have counted, added up. A quota
+// without a limit adds -1 to it, as in ZooKeeper.
+type QuotaUse struct{ CountLimit, BytesLimit, Count, Bytes int64 }
+
+// QuotaUses returns the use of all quotas by child of the root. It returns none if there are more than maxRefusals
+// quotas, because reading them all would take long.
+func (t *Tree) QuotaUses() map[string]QuotaUse {
+	if len(t.bySubject) > maxRefusals {
+		return nil
+	}
+	uses := make(map[string]QuotaUse)
+	for subject, q := range t.bySubject {
+		name, _, _ := strings.Cut(subject[1:], "/")
+		n := t.nodes[quotaPath+subject+limitsName]
+		if n == nil || len(name) > maxUsage {
+			continue
+		}
+		soft, u := parseUsage(n.data), uses[name]
+		u.CountLimit += hardOr(q.hardCount, soft.count)
+		u.BytesLimit += hardOr(q.hardBytes, soft.bytes)
+		u.Count += q.count
+		u.Bytes += q.bytes
+		uses[name] = u
+	}
+	return uses
+}
+
+// hardOr returns the hard limit, or the soft one if there is no hard one.
+func hardOr(hard, soft int64) int64 {
+	if hard > -1 {
+		return hard
+	}
+	return soft
+}
+
 // ResetQuotaRefusals sets the numbers of QuotaRefusals to 0.
 func (t *Tree) ResetQuotaRefusals() {
 	for name := range t.refusals {

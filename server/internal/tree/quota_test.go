@@ -189,6 +189,33 @@ func TestRefusalsByQuotasAreCounted(t *testing.T) {
 	}
 }
 
+// Monitoring reads all quotas at once, so there is a bound.
+func TestUseOfQuotasIsAddedUp(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, tree.Config{})
+	c := s.connect(1)
+	c.mk("/a", 0)
+	c.set("/a", "12", -1)
+	c.mk("/a/b", 0)
+	c.setQuota("/a", "count=5,bytes=-1")
+	c.setQuota("/a/b", "count=3,bytes=9=;countHardLimit=4")
+	c.setQuota("/none", "count=1,bytes=1")
+	s.tree.Tend(s.tree.Zxid())
+	want := map[string]tree.QuotaUse{
+		"a":    {CountLimit: 9, BytesLimit: 8, Count: 3, Bytes: 2},
+		"none": {CountLimit: 1, BytesLimit: 1},
+	}
+	if got := s.tree.QuotaUses(); !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	for i := range 1000 {
+		c.setQuota(fmt.Sprintf("/n%d", i), "count=1,bytes=1")
+	}
+	if got := s.tree.QuotaUses(); len(got) > 0 {
+		t.Errorf("got %d of too many quotas", len(got))
+	}
+}
+
 func TestDamagedQuotasAreIgnored(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
+	"github.com/seed-a3166700/turnstile/internal/both"
 	"github.com/seed-a3166700/turnstile/internal/line"
 )
 
@@ -41,6 +42,20 @@ type Hooks struct {
 	// its node's name tells, by the goroutine that campaigns, once for each that this Candidate sees when it lists its
 	// line: both may lead at the same time. See Layout.
 	Stranger func(node string)
+}
+
+// And returns hooks that call those of k and then those of more: a program's own, and for example those of package
+// metrics.
+func (k Hooks) And(more Hooks) Hooks {
+	return Hooks{
+		Campaign: both.Two(k.Campaign, more.Campaign),
+		Elected:  both.Two(k.Elected, more.Elected),
+		Failed:   both.Two(k.Failed, more.Failed),
+		Resigned: both.One(k.Resigned, more.Resigned),
+		Lost:     both.One(k.Lost, more.Lost),
+		Returned: both.One(k.Returned, more.Returned),
+		Stranger: both.One(k.Stranger, more.Stranger),
+	}
 }
 
 // Event is the argument of the Hooks.

@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/both"
 )
 
 // Hooks are called about a lock's acquisitions, for logs and metrics. Nil fields cost nothing. Hooks may use the
@@ -38,6 +40,19 @@ type Hooks struct {
 	Stranger func(e Event)
 }
 
+// And returns hooks that call those of h and then those of more: a program's own, and for example those of package
+// metrics.
+func (h Hooks) And(more Hooks) Hooks {
+	return Hooks{
+		Enqueued: both.Two(h.Enqueued, more.Enqueued),
+		Acquired: both.Two(h.Acquired, more.Acquired),
+		Failed:   both.Two(h.Failed, more.Failed),
+		Released: both.One(h.Released, more.Released),
+		Lost:     both.One(h.Lost, more.Lost),
+		Stranger: both.One(h.Stranger, more.Stranger),
+	}
+}
+
 // Event is the argument of the Hooks.
 type Event struct {
 	ID     uint64        // of the call of Lock, with which all calls of hooks about it come; unique in this process
@@ -47,7 +62,8 @@ type Event struct {
 	Token  Token         // the hold's when it was acquired; 0 for Enqueued and Failed
 	How    How           // how the hold was acquired; 0 for Enqueued and Failed
 	Queued bool          // it had to wait for another contender: Enqueued is or was called
-	Took   time.Duration // Released and Lost: since the lock was acquired; the others: since Lock was called
+	Since  time.Time     // when Lock was called; Released and Lost: when the lock was acquired
+	Took   time.Duration // from Since until now
 	// Err is the error that Lock returns, for Failed, and that Unlock returns, for Lost. For Released it is a
 	// *RevokedError or ErrSuspended if the hold's context had ended for that before the unlock, and otherwise nil.
 	Err error

@@ -84,6 +84,7 @@ func eachWay(t *testing.T, test func(t *testing.T, w *world, d *diary, m *lock.M
 func TestHooksAreToldOnceOfEachStep(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, w *world, d *diary, m *lock.Mutex) {
+		since := time.Now()
 		hold := acquire(t, m)
 		d.want(t, "acquired")
 		time.Sleep(3 * time.Second)
@@ -92,7 +93,8 @@ func TestHooksAreToldOnceOfEachStep(t *testing.T) {
 		d.want(t, "released")
 		for i, e := range d.events {
 			took := []time.Duration{0, 3 * time.Second}[i]
-			if e.Path != path || e.Node != hold.Path() || e.Token != hold.Token() || e.Took != took || e.Err != nil {
+			if e.Path != path || e.Node != hold.Path() || e.Token != hold.Token() || e.Took != took || e.Err != nil ||
+				!e.Since.Equal(since) {
 				t.Errorf("event %d: got %+v", i, e)
 			}
 		}
@@ -121,8 +123,8 @@ func TestHooksAreToldWhenAnAcquisitionHasToWait(t *testing.T) {
 		unlock(t, other)
 		hold := got(t, first)
 		d.want(t, "acquired")
-		if e := d.events[2]; e.Took != 5*time.Second {
-			t.Errorf("got %v for a wait of 5s", e.Took)
+		if e := d.events[2]; e.Took != 5*time.Second || time.Since(e.Since) != e.Took {
+			t.Errorf("got %v since %v for a wait of 5s", e.Took, e.Since)
 		}
 		unlock(t, hold)
 		unlock(t, got(t, second))

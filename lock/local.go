@@ -76,7 +76,7 @@ func (q *localQueue) lock(ctx context.Context, r *report) (*Hold, error) {
 	default:
 		go begun.stand()
 	}
-	if w.queued != nil {
+	if w.report != nil {
 		return q.lockTold(ctx, w)
 	}
 	var stop func() bool
@@ -90,8 +90,11 @@ func (q *localQueue) lock(ctx context.Context, r *report) (*Hold, error) {
 	return a.hold, a.err
 }
 
-// lockTold is the rest of lock for a waiter with a hook that wants to know whether it has to wait.
+// lockTold is the rest of lock for a waiter with hooks.
 func (q *localQueue) lockTold(ctx context.Context, w *waiter) (*Hold, error) {
+	if w.queued == nil {
+		w.report.enqueued(ctx)
+	}
 	a, ok := w.await(ctx)
 	if !ok {
 		q.cancel(ctx, w)
@@ -115,10 +118,7 @@ func (q *localQueue) enter(r *report) (w *waiter, h *Hold, begun *group) {
 	if h = g.serveNow(); h != nil {
 		return nil, h, nil
 	}
-	w = newWaiter(r)
-	if g.behind || !q.shares && (g.ownership != nil || len(g.waiting) > 0) {
-		w.behind()
-	}
+	w = newWaiter(r, g.behind || !q.shares && (g.ownership != nil || len(g.waiting) > 0))
 	w.group = g
 	g.waiting = append(g.waiting, w)
 	return w, nil, begun

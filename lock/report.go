@@ -15,7 +15,6 @@ import (
 type report struct {
 	hooks *Hooks
 	event Event // Lock's goroutine alone writes it before the hold is acquired; mu guards Took and Err after that
-	since time.Time
 
 	losses         *losses // of the ownership; nil if no hook wants to know
 	previous, next *report // in losses, whose mu guards them
@@ -35,7 +34,7 @@ func (b *base) report(kind Kind) *report {
 	if k.Enqueued == nil && k.Acquired == nil && k.Failed == nil && k.Released == nil && k.Lost == nil {
 		return nil
 	}
-	return &report{hooks: k, event: Event{ID: reports.Add(1), Path: b.name, Kind: kind}, since: time.Now()}
+	return &report{hooks: k, event: Event{ID: reports.Add(1), Path: b.name, Kind: kind, Since: time.Now()}}
 }
 
 // enqueued reports that the acquisition has to wait, once.
@@ -46,7 +45,7 @@ func (r *report) enqueued(ctx context.Context) {
 	r.event.Queued = true
 	if r.hooks.Enqueued != nil {
 		e := r.event
-		e.Took = time.Since(r.since)
+		e.Took = time.Since(r.event.Since)
 		r.hooks.Enqueued(ctx, e)
 	}
 }
@@ -55,7 +54,7 @@ func (r *report) enqueued(ctx context.Context) {
 func (r *report) failed(ctx context.Context, err error) error {
 	if r != nil && r.hooks.Failed != nil {
 		e := r.event
-		e.Took, e.Err = time.Since(r.since), err
+		e.Took, e.Err = time.Since(r.event.Since), err
 		r.hooks.Failed(ctx, e)
 	}
 	return err
@@ -67,14 +66,14 @@ func (r *report) acquired(ctx context.Context, h *Hold) {
 	if r == nil {
 		return
 	}
-	now := time.Now()
+	took := time.Since(r.event.Since)
 	r.event.Node, r.event.Token, r.event.How = h.Path(), h.token, h.how
 	if r.hooks.Acquired != nil {
 		e := r.event
-		e.Took = now.Sub(r.since)
+		e.Took = took
 		r.hooks.Acquired(ctx, e)
 	}
-	r.since = now
+	r.event.Since = r.event.Since.Add(took)
 	if r.hooks.Released != nil || r.hooks.Lost != nil {
 		h.grant.report = r
 	}
@@ -98,7 +97,7 @@ func (r *report) end(lost, stopped error) bool {
 		return false
 	}
 	r.over, r.lost = true, lost != nil
-	r.event.Took, r.event.Err = time.Since(r.since), lost
+	r.event.Took, r.event.Err = time.Since(r.event.Since), lost
 	if lost == nil && (errors.Is(stopped, ErrRevoked) || errors.Is(stopped, ErrSuspended)) {
 		r.event.Err = stopped
 	}

@@ -9,7 +9,7 @@ type waiter struct {
 	group  *group        // the queue's mu guards it
 	report *report       // tells the hooks; nil if none wants to know
 	answer chan answer   // one slot, so that answering never blocks
-	queued chan struct{} // gets a value when another contender is found ahead; one slot; nil without a hook
+	queued chan struct{} // gets a value when another contender is found ahead; one slot; nil if that is known
 }
 
 type answer struct {
@@ -17,9 +17,10 @@ type answer struct {
 	err  error
 }
 
-func newWaiter(r *report) *waiter {
+// newWaiter returns a waiter. Behind says whether another contender is known to be ahead.
+func newWaiter(r *report, behind bool) *waiter {
 	w := &waiter{report: r, answer: make(chan answer, 1)}
-	if r != nil {
+	if r != nil && !behind { // without hooks, it makes no difference
 		w.queued = make(chan struct{}, 1)
 	}
 	return w

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/both"
 )
 
 // Hooks are called about what a Queue puts and delivers, for logs and metrics: on the goroutine that did the work, also
@@ -32,6 +34,19 @@ type Hooks struct {
 	// goroutine of its own calls it at once, unless a call that finishes the item is under way: then that does, when it
 	// knows. The item's handler may still be running. An item that nothing finishes ends with its claim.
 	Ended func(ctx context.Context, item *Item, end ItemEnd)
+}
+
+// And returns hooks that call those of h and then those of more: a program's own, and for example those of package
+// metrics.
+func (h Hooks) And(more Hooks) Hooks {
+	return Hooks{
+		Put:     both.Three(h.Put, more.Put),
+		Claimed: both.Two(h.Claimed, more.Claimed),
+		Done:    both.Two(h.Done, more.Done),
+		Retried: both.Three(h.Retried, more.Retried),
+		Dead:    both.Three(h.Dead, more.Dead),
+		Ended:   both.Three(h.Ended, more.Ended),
+	}
 }
 
 // ItemEnd says how the delivery of an item has ended.

@@ -3,10 +3,8 @@ package server
 // The metrics for Prometheus, under ZooKeeper's names, and whether the server is well.
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"net/http"
 	"runtime"
@@ -18,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/exposition"
 	"github.com/seed-a3166700/turnstile/server/internal/tree"
 )
 
@@ -82,7 +81,7 @@ func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) bool {
 			plain(http.StatusServiceUnavailable, notServing)
 			return true
 		}
-		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		w.Header().Set("Content-Type", exposition.ContentType)
 		_, _ = w.Write(text) // fails if the client has gone
 	}
 	return true
@@ -137,66 +136,32 @@ func (s *Server) metrics() ([]byte, bool) {
 		if s.do(func(o *owner) { quotas = o.tree.QuotaUses() }) != nil {
 			return nil, false
 		}
-		x := exposition{next: s.cfg.NextMetrics}
+		x := metricsText{next: s.cfg.NextMetrics}
 		x.all(s, f, quotas, now)
 		m.text, m.at = x.Bytes(), now
 	}
 	return m.text, true
 }
 
-// exposition is text in the format of Prometheus.
-type exposition struct {
-	bytes.Buffer
+// metricsText is the text for Prometheus.
+type metricsText struct {
+	exposition.Text
+
 	next bool // Config.NextMetrics
 }
 
-// family begins the values of a name. ZooKeeper, too, has no other help than the name.
-func (x *exposition) family(name, kind string) {
-	fmt.Fprintf(x, "# HELP %s %s\n# TYPE %s %s\n", name, name, name, kind)
-}
-
-// value writes a value; labels is empty or {name="value"}.
-func (x *exposition) value(name, labels string, v any) {
-	text := fmt.Sprint(v)
-	if f, ok := v.(float64); ok {
-		text = strconv.FormatFloat(f, 'g', -1, 64)
-	}
-	fmt.Fprintf(x, "%s%s %s\n", name, labels, text)
-}
-
-func (x *exposition) gauge(name string, v any) {
-	x.family(name, "gauge")
-	x.value(name, "", v)
-}
-
-func (x *exposition) counter(name string, n int64) {
+func (x *metricsText) counter(name string, n int64) {
 	name = x.total(name)
-	x.family(name, "counter")
-	x.value(name, "", n)
+	x.Family(name, exposition.Counter)
+	x.Value(name, "", n)
 }
 
 // total returns the name of a counter.
-func (x *exposition) total(name string) string {
+func (x *metricsText) total(name string) string {
 	if x.next {
 		return name + "_total"
 	}
 	return name
-}
-
-// set writes the values of a name by their key.
-func (x *exposition) set(name, kind, key string, values map[string]int64) {
-	if len(values) == 0 {
-		return
-	}
-	x.family(name, kind)
-	for _, k := range slices.Sorted(maps.Keys(values)) {
-		x.value(name, label(key, k), values[k])
-	}
-}
-
-// label returns a label. The format escapes these three characters alone.
-func label(key, value string) string {
-	return "{" + key + `="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(value) + `"}`
 }
 
 // Which quantiles a summary has, as ZooKeeper's basic and advanced ones.
@@ -206,8 +171,8 @@ var (
 )
 
 // summary writes a summary, of which a unit is so many of what is shown.
-func (x *exposition) summary(name string, quantiles []float64, s *summary, unit float64) {
-	x.family(name, "summary")
+func (x *metricsText) summary(name string, quantiles []float64, s *summary, unit float64) {
+	x.Family(name, exposition.Summary)
 	for _, q := range quantiles {
 		if x.next && q == 0.9 {
 			q = 0.95
@@ -217,10 +182,10 @@ func (x *exposition) summary(name string, quantiles []float64, s *summary, unit 
 		if !ok {
 			shown = math.NaN() // as ZooKeeper's
 		}
-		x.value(name, label("quantile", strconv.FormatFloat(q, 'g', -1, 64)), shown)
+		x.Value(name, exposition.Label("quantile", strconv.FormatFloat(q, 'g', -1, 64)), shown)
 	}
-	x.value(name+"_count", "", s.n)
-	x.value(name+"_sum", "", float64(s.sum)*unit)
+	x.Value(name+"_count", "", s.n)
+	x.Value(name+"_sum", "", float64(s.sum)*unit)
 }
 
 // notGauges are what mntr has and Prometheus has elsewhere, or not at all.
@@ -230,15 +195,15 @@ var notGauges = []string{
 }
 
 // all writes everything.
-func (x *exposition) all(s *Server, f *facts, quotas map[string]tree.QuotaUse, now time.Time) {
+func (x *metricsText) all(s *Server, f *facts, quotas map[string]tree.QuotaUse, now time.Time) {
 	for _, g := range f.gauges(s) {
 		own := strings.HasPrefix(g.key, "limit_") || strings.HasSuffix(g.key, "_per_namespace")
 		if !own && !slices.Contains(notGauges, g.key) {
-			x.gauge(g.key, g.value)
+			x.Gauge(g.key, g.value)
 		}
 	}
 	if !s.cfg.RequireSASL { // without a login nobody may see the names of nodes
-		x.set(x.total("quota_exceeded_error_per_namespace"), "counter", "key", f.refusals)
+		exposition.Set(&x.Text, x.total("quota_exceeded_error_per_namespace"), exposition.Counter, "key", f.refusals)
 		x.quotas(quotas)
 	}
 	s.stats.write(x, f.zxid-s.firstZxid, now)
@@ -246,7 +211,7 @@ func (x *exposition) all(s *Server, f *facts, quotas map[string]tree.QuotaUse, n
 }
 
 // quotas writes the limits and the usage of quotas.
-func (x *exposition) quotas(uses map[string]tree.QuotaUse) {
+func (x *metricsText) quotas(uses map[string]tree.QuotaUse) {
 	for _, c := range []struct {
 		name string
 		of   func(tree.QuotaUse) int64
@@ -260,12 +225,12 @@ func (x *exposition) quotas(uses map[string]tree.QuotaUse) {
 		for name, u := range uses {
 			values[name] = c.of(u)
 		}
-		x.set(c.name, "gauge", "key", values)
+		exposition.Set(&x.Text, c.name, exposition.Gauge, "key", values)
 	}
 }
 
 // write writes the server's counters, summaries and histograms.
-func (s *stats) write(x *exposition, commits int64, now time.Time) {
+func (s *stats) write(x *metricsText, commits int64, now time.Time) {
 	s.mu.Lock()
 	requests, replies := s.requests, s.replies
 	s.mu.Unlock()
@@ -351,23 +316,23 @@ func (s *stats) snapshot(of *summary, now time.Time) summary {
 
 // histogram writes all values of a summary, of which per units make one of what is shown. The upper bounds are below
 // powers of two, from first to last: a value has that many bits.
-func (x *exposition) histogram(name string, s *summary, per float64, first, last int) {
-	x.family(name, "histogram")
+func (x *metricsText) histogram(name string, s *summary, per float64, first, last int) {
+	x.Family(name, exposition.Histogram)
 	n := int64(0)
 	for i, count := range s.powers {
 		n += count
 		if i >= first && i <= last {
 			bound := float64(int64(1)<<i-1) / per
-			x.value(name+"_bucket", label("le", strconv.FormatFloat(bound, 'g', -1, 64)), n)
+			x.Value(name+"_bucket", exposition.Label("le", strconv.FormatFloat(bound, 'g', -1, 64)), n)
 		}
 	}
-	x.value(name+"_bucket", label("le", "+Inf"), n)
-	x.value(name+"_count", "", n)
-	x.value(name+"_sum", "", float64(s.sum)/per)
+	x.Value(name+"_bucket", exposition.Label("le", "+Inf"), n)
+	x.Value(name+"_count", "", n)
+	x.Value(name+"_sum", "", float64(s.sum)/per)
 }
 
 // pauses writes how long the garbage collector has stopped the program. The sum is an estimate from Go's histogram.
-func (x *exposition) pauses() {
+func (x *metricsText) pauses() {
 	sample := []metrics.Sample{{Name: "/sched/pauses/total/gc:seconds"}}
 	metrics.Read(sample)
 	var s summary
@@ -383,26 +348,26 @@ func (x *exposition) pauses() {
 }
 
 // ours writes what ZooKeeper does not have, and what every program in Go has.
-func (x *exposition) ours(s *Server) {
+func (x *metricsText) ours(s *Server) {
 	limits, hits := make(map[string]int64), make(map[string]int64)
 	for l := range limitCount {
 		limits[limitNames[l]], hits[limitNames[l]] = s.cfg.limit(l), s.stats.hits[l].Load()
 	}
 	version, revision := build()
-	x.family("turnstile_build_info", "gauge")
-	x.value("turnstile_build_info", fmt.Sprintf("{version=%q,revision=%q}", version, revision), 1)
-	x.set("turnstile_server_limit", "gauge", "limit", limits)
-	x.set("turnstile_server_limit_hits_total", "counter", "limit", hits)
-	x.gauge("turnstile_server_store_bytes", s.diskSize())
+	x.Family("turnstile_build_info", exposition.Gauge)
+	x.Value("turnstile_build_info", fmt.Sprintf("{version=%q,revision=%q}", version, revision), 1)
+	exposition.Set(&x.Text, "turnstile_server_limit", exposition.Gauge, "limit", limits)
+	exposition.Set(&x.Text, "turnstile_server_limit_hits_total", exposition.Counter, "limit", hits)
+	x.Gauge("turnstile_server_store_bytes", s.diskSize())
 	failed := 0
 	if s.failed() {
 		failed = 1
 	}
-	x.gauge("turnstile_server_disk_failed", failed)
-	x.gauge("go_goroutines", runtime.NumGoroutine())
-	x.gauge("process_open_fds", openFiles())
-	x.gauge("process_max_fds", fileLimit())
-	x.gauge("process_start_time_seconds", float64(s.clock.base.UnixMilli())/1000)
+	x.Gauge("turnstile_server_disk_failed", failed)
+	x.Gauge("go_goroutines", runtime.NumGoroutine())
+	x.Gauge("process_open_fds", openFiles())
+	x.Gauge("process_max_fds", fileLimit())
+	x.Gauge("process_start_time_seconds", float64(s.clock.base.UnixMilli())/1000)
 }
 
 const modulePath = "github.com/seed-a3166700/turnstile"

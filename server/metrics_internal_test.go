@@ -507,7 +507,7 @@ func TestHistogramsCountAllValues(t *testing.T) {
 	for _, v := range []int64{0, 1, 127, 128, 1 << 40} {
 		s.add(v)
 	}
-	var x exposition
+	var x metricsText
 	x.histogram("h", &s, 1e6, 7, 8)
 	want := "# HELP h h\n# TYPE h histogram\nh_bucket{le=\"0.000127\"} 3\nh_bucket{le=\"0.000255\"} 4\n" +
 		"h_bucket{le=\"+Inf\"} 5\nh_count 5\nh_sum 1.099511628032e+06\n"

@@ -5,6 +5,8 @@ package zk
 import (
 	"context"
 	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/both"
 )
 
 // Hooks are called about a client's requests, connections and sessions. They must not block, and must not call
@@ -42,6 +44,21 @@ type Hooks struct {
 	// Disconnected is called when that connection has failed or the session has ended, with the reason: the cause of
 	// the session's end, ErrNoReply, ErrMoved, ErrProtocol, or what the network says.
 	Disconnected func(addr string, err error)
+}
+
+// And returns hooks that call those of h and then those of more: a program's own, and for example those of package
+// metrics.
+func (h Hooks) And(more Hooks) Hooks {
+	return Hooks{
+		Request:      both.Two(h.Request, more.Request),
+		Proof:        both.One(h.Proof, more.Proof),
+		Certain:      both.One(h.Certain, more.Certain),
+		State:        both.One(h.State, more.State),
+		Opened:       both.One(h.Opened, more.Opened),
+		Ended:        both.Two(h.Ended, more.Ended),
+		Connected:    both.One(h.Connected, more.Connected),
+		Disconnected: both.Two(h.Disconnected, more.Disconnected),
+	}
 }
 
 // RequestDone describes a request that was answered or has failed.

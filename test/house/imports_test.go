@@ -27,6 +27,9 @@ var rules = []rule{
 	{path: "internal/wire", ours: []string{"internal/jute"}},
 	{path: "internal/lockfile"},
 	{path: "internal/certfile"},
+	{path: "internal/exposition"},
+	{path: "internal/fold"},
+	{path: "internal/both"},
 
 	{path: "server/internal/tree", ours: []string{"internal/wire", "internal/jute"}},
 	{
@@ -35,17 +38,19 @@ var rules = []rule{
 		foreign: []string{"github.com/cockroachdb/pebble/v2"},
 	},
 	{
-		path:    "server",
-		ours:    []string{"internal/certfile", "server/internal/...", "internal/wire", "internal/jute"},
+		path: "server",
+		ours: []string{
+			"internal/certfile", "internal/exposition", "server/internal/...", "internal/wire", "internal/jute",
+		},
 		foreign: []string{"github.com/cockroachdb/pebble/v2"}, // the file system that the store is opened on
 	},
 
-	{path: "zk", ours: []string{"internal/certfile", "internal/wire", "internal/jute"}},
+	{path: "zk", ours: []string{"internal/both", "internal/certfile", "internal/wire", "internal/jute"}},
 	{path: "zktest", ours: []string{"server", "zk", "internal/wire", "internal/jute"}},
 	{path: "internal/attempt", ours: []string{"zk"}},
 	{path: "internal/line", ours: []string{"zk", "internal/attempt"}},
-	{path: "lock", ours: []string{"zk", "internal/attempt", "internal/line"}},
-	{path: "elect", ours: []string{"zk", "internal/attempt", "internal/line", "lock"}},
+	{path: "lock", ours: []string{"zk", "internal/attempt", "internal/both", "internal/line"}},
+	{path: "elect", ours: []string{"zk", "internal/attempt", "internal/both", "internal/line", "lock"}},
 	{path: "fence", ours: []string{"zk", "internal/attempt"}},
 	{path: "barrier", ours: []string{"zk", "internal/attempt", "internal/line"}},
 	{path: "counter", ours: []string{"zk", "internal/attempt"}},
@@ -54,7 +59,10 @@ var rules = []rule{
 	{path: "discovery", ours: []string{"zk", "internal/attempt", "cache", "member"}},
 	{path: "discovery/roundtrip", ours: []string{"discovery"}},
 	{path: "queue/internal/segment", ours: []string{"zk", "internal/attempt"}},
-	{path: "queue", ours: []string{"zk", "internal/attempt", "internal/line", "queue/internal/segment"}},
+	{
+		path: "queue",
+		ours: []string{"zk", "internal/attempt", "internal/both", "internal/line", "queue/internal/segment"},
+	},
 	{path: "queue/classic", ours: []string{"zk", "internal/attempt", "internal/line", "queue"}}, // queue for its errors
 
 	{path: "internal/survey", ours: []string{"zk", "internal/attempt", "internal/line", "lock"}},
@@ -68,7 +76,8 @@ var rules = []rule{
 	{
 		path: "cmd/turnstile/...",
 		ours: []string{
-			"cmd/turnstile/internal/...", "internal/certfile", "internal/measure", "internal/survey",
+			"cmd/turnstile/internal/...",
+			"internal/certfile", "internal/exposition", "internal/fold", "internal/measure", "internal/survey",
 			"zk", "lock", "elect", "queue", "server", "barrier", "counter", "cache", "member", "discovery",
 		},
 		foreign: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term"},

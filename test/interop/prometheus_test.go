@@ -56,6 +56,8 @@ func TestPrometheusHasAValueForEachAlert(t *testing.T) {
 	}
 	run(t, time.Minute, "promtool", "check", "rules", rules)
 	run(t, time.Minute, "promtool", "test", "rules", "../../ops/server-alerts.test.yml")
+	run(t, time.Minute, "promtool", "check", "rules", "../../ops/ensemble-alerts.yml")
+	run(t, time.Minute, "promtool", "test", "rules", "../../ops/ensemble-alerts.test.yml")
 
 	dir, addr := t.TempDir(), peer.FreeAddr(t)
 	config := filepath.Join(dir, "prometheus.yml")

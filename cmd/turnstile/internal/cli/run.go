@@ -113,15 +113,15 @@ name no server fail instead of using this user's own server.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return command.Usage(cmd, flagError(cmd, err))
 	})
-	root.AddCommand(newLock(app), newUnlock(app), newElect(app), newWho(app), newLocks(app), newRevoke(app), newGC(app),
-		queuecmd.New(app))
+	root.AddCommand(newLock(app), newUnlock(app), newElect(app), newWho(app), newLocks(app), newSessions(app),
+		newRevoke(app), newGC(app), queuecmd.New(app))
 	const recipes, nodes = "recipes", "nodes"
 	root.AddGroup(
 		&cobra.Group{ID: recipes, Title: "Commands for other recipes:"},
 		&cobra.Group{ID: nodes, Title: "Commands for single nodes and trees:"})
 	root.AddCommand(recipecmd.New(app, recipes)...)
 	root.AddCommand(treecmd.New(app, nodes)...)
-	root.AddCommand(newServe(app), newOwnServer(app), newBench(app), newVersion(app), newMan())
+	root.AddCommand(newServe(app), newExporter(app), newOwnServer(app), newBench(app), newVersion(app), newMan())
 	refuseUnknownTopics(root)
 	completeChoices(root)
 	command.CompletePaths(app, root)

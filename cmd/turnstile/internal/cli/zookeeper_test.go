@@ -3,6 +3,7 @@
 package cli_test
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"syscall"
@@ -128,4 +129,36 @@ func who(t *testing.T, flags []string) string {
 	r := start(t, append(append([]string{"who"}, flags...), "/jobs/x")...)
 	r.wantCode(0)
 	return r.rest()
+}
+
+// The servers of an ensemble tell of their own connections, and any of them of all ephemeral nodes.
+func TestSessionsOfAnEnsemble(t *testing.T) {
+	t.Parallel()
+	connect := peer.Ensemble(t, 3, longSessions).ConnectString()
+	flags := []string{"--connect", connect, "--connect-timeout", "1m", "--session-timeout", "40s"}
+	for range 5 { // most likely not all on one server
+		start(t, append(append([]string{"lock"}, flags...), "--shared", "/rw", "--", "puppet")...).ready()
+	}
+	r := start(t, append(append([]string{"sessions"}, flags...), "--json", "--of", "/rw")...)
+	r.wantCode(0)
+	list := strings.Split(strings.TrimSpace(r.rest()), "\n")
+	if len(list) != 5 || r.stderr.String() != "" {
+		t.Errorf("%d sessions, %s", len(list), r.stderr.String())
+	}
+	for _, line := range list {
+		var s struct {
+			Server, Address string
+			Ephemerals      int
+			Timeout         int `json:"session_timeout_ms"`
+			Holds           []string
+			Owner           struct{ PID int }
+		}
+		if err := json.Unmarshal([]byte(line), &s); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(connect, s.Server) || s.Server == "" || !strings.HasPrefix(s.Address, "127.0.0.1:") ||
+			s.Ephemerals != 1 || s.Timeout != 40_000 || !slices.Equal(s.Holds, []string{"/rw"}) || s.Owner.PID == 0 {
+			t.Error(line)
+		}
+	}
 }

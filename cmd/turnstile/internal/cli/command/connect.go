@@ -39,6 +39,7 @@ type Connection struct {
 
 	flags *pflag.FlagSet
 	own   *ownserver.Server // once Open has found it; nil if servers are named
+	used  zk.Config         // of the client that Open has returned
 }
 
 // Flags adds the flags.
@@ -167,6 +168,7 @@ func (c *Connection) Open(ctx context.Context, app *App) (*zk.Client, *zk.Sessio
 			return nil, nil, err
 		}
 	}
+	c.used = cfg
 	client, err := zk.Open(context.WithoutCancel(ctx), cfg)
 	if err != nil {
 		return nil, nil, &Error{Code: ExitUsage, Err: err, Hint: "see --connect"}

@@ -36,7 +36,15 @@ func (b *base) acquire(
 	case nested != nil:
 		return nested, nil
 	}
+	if outer != nil && b.cfg.OnDeadlock != IgnoreDeadlock {
+		return b.acquireInside(ctx, of, kind, outer, r, take)
+	}
 	h, err := take(ctx, r)
+	return b.acquired(ctx, of, outer, r, h, err)
+}
+
+// acquired makes what acquire returns of what was taken.
+func (b *base) acquired(ctx context.Context, of any, outer *Hold, r *report, h *Hold, err error) (*Hold, error) {
 	if err != nil {
 		return nil, r.failed(ctx, b.failed(err))
 	}
@@ -80,21 +88,23 @@ func (b *base) begin(own *line.Own) (*line.Ownership, error) {
 	return o, err
 }
 
-// alone is own for a contender that serves one grant. It gives try a function to call when it has to wait.
-func (b *base) alone(
-	ctx context.Context, r *report, try func(sess *zk.Session, queued func()) (*line.Own, error),
-) (*Hold, error) {
-	queued := func() { r.enqueued(ctx) }
-	o, err := b.own(ctx, func(sess *zk.Session) (*line.Own, error) { return try(sess, queued) })
+// contend makes a contender of a session's that is first. It calls queued when it has to wait, with the contender that
+// stands in line, or nil if it waits without one.
+type contend func(ctx context.Context, sess *zk.Session, queued func(*line.Own)) (*line.Own, error)
+
+// alone is own for a contender that serves one grant.
+func (b *base) alone(ctx context.Context, r *report, try contend) (*Hold, error) {
+	queued := func(own *line.Own) { r.standing(ctx, own) }
+	o, err := b.own(ctx, func(sess *zk.Session) (*line.Own, error) { return try(ctx, sess, queued) })
 	if err != nil {
 		return nil, err
 	}
 	return newHold(o, sole{}), nil
 }
 
-// first waits until the contender that was asked for is first, and lets a delay pass. It calls queued when it has to
-// wait.
-func (b *base) first(ctx context.Context, request *line.Request, queued func()) (*line.Own, error) {
+// first waits until the contender that was asked for is first, and lets a delay pass. It calls queued with it when
+// it has to wait.
+func (b *base) first(ctx context.Context, request *line.Request, queued func(*line.Own)) (*line.Own, error) {
 	own, err := request.Own(ctx)
 	if err != nil {
 		request.Cancel()
@@ -103,9 +113,9 @@ func (b *base) first(ctx context.Context, request *line.Request, queued func()) 
 	return b.await(ctx, own, queued)
 }
 
-func (b *base) await(ctx context.Context, own *line.Own, queued func()) (*line.Own, error) {
+func (b *base) await(ctx context.Context, own *line.Own, queued func(*line.Own)) (*line.Own, error) {
 	if !own.First() {
-		queued()
+		queued(own)
 	}
 	if err := own.Await(ctx); err != nil {
 		own.Release()

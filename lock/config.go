@@ -20,7 +20,10 @@ type RWConfig struct {
 	Delay     time.Duration                                // how long the lock rests after an unclean loss
 	OnSuspend OnSuspend                                    // what a lost connection does to a hold
 	OnRevoke  func(ctx context.Context, r Revocation) bool // is asked when another client asks for the lock
-	Hooks     Hooks                                        // are told of acquisitions
+	// OnDeadlock says what a wait inside a hold does that can never end.
+	OnDeadlock OnDeadlock
+	WaitsPath  string // where such waits are published
+	Hooks      Hooks  // are told of acquisitions
 
 	_ struct{}
 }
@@ -28,7 +31,8 @@ type RWConfig struct {
 func (c RWConfig) config() Config {
 	return Config{
 		Label: c.Label, Layout: c.Layout, ACL: c.ACL, AnyACL: c.AnyACL, Handoff: c.Handoff, Retry: c.Retry,
-		Delay: c.Delay, OnSuspend: c.OnSuspend, OnRevoke: c.OnRevoke, Hooks: c.Hooks,
+		Delay: c.Delay, OnSuspend: c.OnSuspend, OnRevoke: c.OnRevoke,
+		OnDeadlock: c.OnDeadlock, WaitsPath: c.WaitsPath, Hooks: c.Hooks,
 	}
 }
 
@@ -42,7 +46,10 @@ type SetConfig struct {
 	Delay     time.Duration                                // how long a path rests after an unclean loss
 	OnSuspend OnSuspend                                    // what a lost connection does to a hold
 	OnRevoke  func(ctx context.Context, r Revocation) bool // is asked when another client asks for one of the locks
-	Hooks     Hooks                                        // are told of acquisitions
+	// OnDeadlock says what a wait inside a hold does that can never end.
+	OnDeadlock OnDeadlock
+	WaitsPath  string // where such waits are published
+	Hooks      Hooks  // are told of acquisitions
 
 	_ struct{}
 }
@@ -50,7 +57,7 @@ type SetConfig struct {
 func (c SetConfig) config() Config {
 	return Config{
 		Label: c.Label, Layout: c.Layout, ACL: c.ACL, AnyACL: c.AnyACL, Retry: c.Retry, Delay: c.Delay,
-		OnSuspend: c.OnSuspend, OnRevoke: c.OnRevoke, Hooks: c.Hooks,
+		OnSuspend: c.OnSuspend, OnRevoke: c.OnRevoke, OnDeadlock: c.OnDeadlock, WaitsPath: c.WaitsPath, Hooks: c.Hooks,
 	}
 }
 
@@ -65,7 +72,10 @@ type SemaphoreConfig struct {
 	Retry     Retry                                        // how often a failed acquisition is tried again
 	OnSuspend OnSuspend                                    // what a lost connection does to a hold
 	OnRevoke  func(ctx context.Context, r Revocation) bool // is asked when another client asks for the permits
-	Hooks     Hooks                                        // are told of acquisitions
+	// OnDeadlock says what a wait inside a hold does that can never end.
+	OnDeadlock OnDeadlock
+	WaitsPath  string // where such waits are published
+	Hooks      Hooks  // are told of acquisitions
 
 	_ struct{}
 }
@@ -73,7 +83,7 @@ type SemaphoreConfig struct {
 func (c SemaphoreConfig) config() Config {
 	return Config{
 		Label: c.Label, Layout: c.Layout, ACL: c.ACL, AnyACL: c.AnyACL, Retry: c.Retry, OnSuspend: c.OnSuspend,
-		OnRevoke: c.OnRevoke, Hooks: c.Hooks,
+		OnRevoke: c.OnRevoke, OnDeadlock: c.OnDeadlock, WaitsPath: c.WaitsPath, Hooks: c.Hooks,
 	}
 }
 
@@ -87,7 +97,10 @@ type SimpleConfig struct {
 	Retry     Retry                                        // how often a failed acquisition is tried again
 	OnSuspend OnSuspend                                    // what a lost connection does to a hold
 	OnRevoke  func(ctx context.Context, r Revocation) bool // is asked when another client asks for the lock
-	Hooks     Hooks                                        // are told of acquisitions
+	// OnDeadlock says what a wait inside a hold does that can never end.
+	OnDeadlock OnDeadlock
+	WaitsPath  string // where such waits are published
+	Hooks      Hooks  // are told of acquisitions
 
 	_ struct{}
 }
@@ -95,6 +108,6 @@ type SimpleConfig struct {
 func (c SimpleConfig) config() Config {
 	return Config{
 		Label: c.Label, ACL: c.ACL, AnyACL: c.AnyACL, Retry: c.Retry, OnSuspend: c.OnSuspend,
-		OnRevoke: c.OnRevoke, Hooks: c.Hooks,
+		OnRevoke: c.OnRevoke, OnDeadlock: c.OnDeadlock, WaitsPath: c.WaitsPath, Hooks: c.Hooks,
 	}
 }

@@ -33,9 +33,9 @@ func (c *Config) tryEnter(ctx context.Context, sess *zk.Session, lines ...*line.
 
 // start does what Config.Delay asks of a contender that is first. It calls queued if it has to wait. If it returns an
 // error it has released the contender.
-func (c *Config) start(ctx context.Context, own *line.Own, queued func()) (*line.Own, error) {
+func (c *Config) start(ctx context.Context, own *line.Own, queued func(*line.Own)) (*line.Own, error) {
 	return own, own.Start(ctx, c.Delay, func(time.Duration) bool {
-		queued()
+		queued(own)
 		return true
 	})
 }

@@ -33,6 +33,10 @@ type Hooks struct {
 	// Lost is called when a hold has ended before it was unlocked, by a goroutine of its own or by the one that calls
 	// Unlock, whichever is first, after Acquired has returned.
 	Lost func(e Event)
+	// Deadlock is called, with a *DeadlockError in Event.Err, for each wait that is part of a deadlock, once the
+	// deadlock is certain. The wait that gives way (FailWait) fails, so Failed follows for that. It is called by a
+	// goroutine of its own, which looks for no further deadlock meanwhile.
+	Deadlock func(e Event)
 	// Stranger is called when a contender stands at the path, in Event.Node, whose program does not look for ours, as
 	// far as its node's name tells: it may hold the lock at the same time. It is called once for each that this lock
 	// sees when it lists its line, by a goroutine that calls Lock or TryLock, or by one that stands in line for several
@@ -49,6 +53,7 @@ func (h Hooks) And(more Hooks) Hooks {
 		Failed:   both.Two(h.Failed, more.Failed),
 		Released: both.One(h.Released, more.Released),
 		Lost:     both.One(h.Lost, more.Lost),
+		Deadlock: both.One(h.Deadlock, more.Deadlock),
 		Stranger: both.One(h.Stranger, more.Stranger),
 	}
 }

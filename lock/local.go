@@ -47,6 +47,7 @@ type group struct {
 	request   *line.Request // for the contender, by standInline; used by that and stand alone
 	waiting   []*waiter
 	behind    bool               // other contenders have been found ahead
+	standing  *line.Own          // behind them; nil if that is not known
 	giveUp    context.CancelFunc // ends the attempt of stand that is under way; nil if there is none
 	ownership *line.Ownership    // nil until the contender is first
 	stopEnded func() bool        // ends the wait for the ownership's end; nil if there is none
@@ -95,6 +96,14 @@ func (q *localQueue) lockTold(ctx context.Context, w *waiter) (*Hold, error) {
 	if w.queued == nil {
 		w.report.enqueued(ctx)
 	}
+	w.report.standsIn(func() *line.Own {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if o := w.group.ownership; o != nil {
+			return o.Own()
+		}
+		return w.group.standing
+	})
 	a, ok := w.await(ctx)
 	if !ok {
 		q.cancel(ctx, w)
@@ -297,11 +306,11 @@ func (g *group) stand() {
 	g.stood(o, err)
 }
 
-// queued tells all waiters that other contenders are ahead.
-func (g *group) queued() {
+// queued tells all waiters that other contenders are ahead of own.
+func (g *group) queued(own *line.Own) {
 	g.queue.mu.Lock()
 	defer g.queue.mu.Unlock()
-	g.behind = true
+	g.behind, g.standing = true, own
 	for _, w := range g.waiting {
 		w.behind()
 	}

@@ -86,6 +86,12 @@ type Config struct {
 	// is only retained (Retain) is released without asking.
 	OnRevoke func(ctx context.Context, r Revocation) bool
 
+	// OnDeadlock says what Lock does when it waits inside of a hold and can never get the lock, because of a deadlock.
+	OnDeadlock OnDeadlock
+	// WaitsPath is where waits inside of holds are published for others: DefaultWaitsPath if empty. Only programs with
+	// the same one, and the same chroot, find deadlocks with each other.
+	WaitsPath string
+
 	Hooks Hooks // called when the lock is waited for, acquired, not acquired, released and lost
 
 	_ struct{}
@@ -114,6 +120,9 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("lock: %w", err)
 	}
 	err := c.OnSuspend.check()
+	if err == nil {
+		c.WaitsPath, err = c.OnDeadlock.check(c.WaitsPath)
+	}
 	if err != nil {
 		return c, err
 	}
@@ -187,7 +196,7 @@ func (m *Mutex) strict(ctx context.Context, r *report) (*Hold, error) {
 	t := m.tickets.draw()
 	m.queue.mu.Unlock()
 	defer t.drop(&m.queue.mu)
-	return m.alone(ctx, r, func(sess *zk.Session, queued func()) (*line.Own, error) {
+	return m.alone(ctx, r, func(ctx context.Context, sess *zk.Session, queued func(*line.Own)) (*line.Own, error) {
 		if err := m.tickets.turn(ctx, &m.queue.mu, t, sess); err != nil {
 			return nil, err
 		}
@@ -213,7 +222,9 @@ func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
 func (m *Mutex) tryLock(ctx context.Context, r *report) (*Hold, error) {
 	try := func(sess *zk.Session) (*line.Own, error) { return m.cfg.tryEnter(ctx, sess, &m.line) }
 	if m.cfg.Handoff == StrictFIFO {
-		return m.alone(ctx, r, func(sess *zk.Session, _ func()) (*line.Own, error) { return try(sess) })
+		return m.alone(ctx, r, func(_ context.Context, sess *zk.Session, _ func(*line.Own)) (*line.Own, error) {
+			return try(sess)
+		})
 	}
 	return m.queue.try(func() (*line.Ownership, error) { return m.own(ctx, try) })
 }

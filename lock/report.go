@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/line"
 )
 
 // report tells the hooks of one acquisition, from the call of Lock to the end of the hold. It is nil if no hook wants
@@ -15,6 +17,8 @@ import (
 type report struct {
 	hooks *Hooks
 	event Event // Lock's goroutine alone writes it before the hold is acquired; mu guards Took and Err after that
+
+	inside *inside // the wait, if it is inside of a hold; else nil
 
 	losses         *losses // of the ownership; nil if no hook wants to know
 	previous, next *report // in losses, whose mu guards them
@@ -34,7 +38,11 @@ func (b *base) report(kind Kind) *report {
 	if k.Enqueued == nil && k.Acquired == nil && k.Failed == nil && k.Released == nil && k.Lost == nil {
 		return nil
 	}
-	return &report{hooks: k, event: Event{ID: reports.Add(1), Path: b.name, Kind: kind, Since: time.Now()}}
+	return b.newReport(kind)
+}
+
+func (b *base) newReport(kind Kind) *report {
+	return &report{hooks: &b.cfg.Hooks, event: Event{ID: reports.Add(1), Path: b.name, Kind: kind, Since: time.Now()}}
 }
 
 // enqueued reports that the acquisition has to wait, once.
@@ -47,6 +55,26 @@ func (r *report) enqueued(ctx context.Context) {
 		e := r.event
 		e.Took = time.Since(r.event.Since)
 		r.hooks.Enqueued(ctx, e)
+	}
+}
+
+// standing reports that the acquisition has to wait, with own in line; nil if it waits for the node of another.
+func (r *report) standing(ctx context.Context, own *line.Own) {
+	r.standsIn(func() *line.Own { return own })
+	r.enqueued(ctx)
+}
+
+// standsIn says how to find out where the acquisition stands.
+func (r *report) standsIn(where func() *line.Own) {
+	if r != nil && r.inside != nil {
+		r.inside.where.Store(&where)
+	}
+}
+
+// wants says how many permits the acquisition wants.
+func (r *report) wants(permits int) {
+	if r != nil && r.inside != nil {
+		r.inside.permits = permits
 	}
 }
 

@@ -78,7 +78,7 @@ func (m *RWMutex) lock(ctx context.Context, r *report) (*Hold, error) {
 	t := m.tickets.draw()
 	m.readers.mu.Unlock()
 	defer t.drop(&m.readers.mu)
-	return m.writing(m.own(ctx, m.stand(ctx, &m.write, t, func() { r.enqueued(ctx) })))
+	return m.writing(m.own(ctx, m.stand(ctx, &m.write, t, func(own *line.Own) { r.standing(ctx, own) })))
 }
 
 // RLock waits for the writers that came before, and returns the hold. Its errors are those of Mutex.Lock.
@@ -142,7 +142,7 @@ func (m *RWMutex) contend(ctx context.Context, g *group) func(*zk.Session) (*lin
 // stand returns a function that enters l, after the callers that drew a ticket before, and waits until it is first. The
 // function calls queued whenever it finds a new contender of ours behind others.
 func (m *RWMutex) stand(
-	ctx context.Context, l *line.Line, t *ticket, queued func(),
+	ctx context.Context, l *line.Line, t *ticket, queued func(*line.Own),
 ) func(*zk.Session) (*line.Own, error) {
 	return func(sess *zk.Session) (*line.Own, error) {
 		if err := m.tickets.turn(ctx, &m.readers.mu, t, sess); err != nil {

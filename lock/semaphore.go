@@ -101,7 +101,7 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*Hold, error) {
 	t := s.tickets.draw()
 	s.mu.Unlock()
 	defer t.drop(&s.mu)
-	return s.permits(ctx, n, func(sess *zk.Session, queued func()) (*line.Own, error) {
+	return s.permits(ctx, n, func(ctx context.Context, sess *zk.Session, queued func(*line.Own)) (*line.Own, error) {
 		if err := s.tickets.turn(ctx, &s.mu, t, sess); err != nil {
 			return nil, err
 		}
@@ -111,14 +111,14 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*Hold, error) {
 		}
 		t.enter(&s.mu, sess)
 		if !own.First() {
-			queued()
+			queued(own)
 		}
 		if count, err = s.pool.Await(ctx, own, count); err != nil {
 			own.Release()
 			return nil, err
 		}
 		return s.exchange(ctx, own, n, count, func() error {
-			queued()
+			queued(own)
 			return nil
 		})
 	})
@@ -128,7 +128,7 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*Hold, error) {
 // As with Mutex.TryLock, ErrHeld may be outdated, and no permit is given twice. A try that fails costs one round
 // trip, or two with a stored limit.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Hold, error) {
-	return s.permits(ctx, n, func(sess *zk.Session, _ func()) (*line.Own, error) {
+	return s.permits(ctx, n, func(ctx context.Context, sess *zk.Session, _ func(*line.Own)) (*line.Own, error) {
 		count := s.pool.Count(sess)
 		empty, err := line.Empty(ctx, sess, &s.queue)
 		if err != nil {
@@ -152,18 +152,17 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Hold, error) {
 }
 
 // permits acquires n permits. Take waits for them, or does not. It calls queued when it has to wait.
-func (s *Semaphore) permits(
-	ctx context.Context, n int, take func(sess *zk.Session, queued func()) (*line.Own, error),
-) (*Hold, error) {
+func (s *Semaphore) permits(ctx context.Context, n int, take contend) (*Hold, error) {
 	if err := s.check(n); err != nil {
 		return nil, s.report(Permit).failed(ctx, s.failed(err))
 	}
 	return s.acquire(ctx, s, Permit, func(ctx context.Context, r *report) (*Hold, error) {
-		return s.alone(ctx, r, func(sess *zk.Session, queued func()) (*line.Own, error) {
+		r.wants(n)
+		return s.alone(ctx, r, func(ctx context.Context, sess *zk.Session, queued func(*line.Own)) (*line.Own, error) {
 			if err := s.limit.store(ctx, sess, &s.dir); err != nil {
 				return nil, err
 			}
-			return take(sess, queued)
+			return take(ctx, sess, queued)
 		})
 	})
 }

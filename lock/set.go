@@ -43,6 +43,7 @@ func NewSet(client *zk.Client, paths []string, config SetConfig) (*Set, error) {
 		if err != nil {
 			return nil, err
 		}
+		s.cfg = checked
 		if slices.Contains(paths[:i], path) {
 			return nil, fmt.Errorf("lock: duplicate path %s; a set would wait for itself", path)
 		}
@@ -67,7 +68,7 @@ func (s *Set) Paths() []string { return slices.Clone(s.paths) }
 //
 // With Reenter, Lock nests in a hold of this Set and of no other: a Mutex or another Set with one of its paths waits.
 func (s *Set) Lock(ctx context.Context) (*Hold, error) {
-	return s.lock(ctx, func(sess *zk.Session, queued func()) (*line.Own, error) {
+	return s.lock(ctx, func(ctx context.Context, sess *zk.Session, queued func(*line.Own)) (*line.Own, error) {
 		own, err := line.Enter(ctx, sess, s.lines...)
 		if err != nil {
 			return nil, err
@@ -79,15 +80,13 @@ func (s *Set) Lock(ctx context.Context) (*Hold, error) {
 // TryLock returns the hold if all of the mutexes are free, and otherwise ErrHeld at once, as Mutex.TryLock does. A
 // try that fails costs one round trip.
 func (s *Set) TryLock(ctx context.Context) (*Hold, error) {
-	return s.lock(ctx, func(sess *zk.Session, _ func()) (*line.Own, error) {
+	return s.lock(ctx, func(ctx context.Context, sess *zk.Session, _ func(*line.Own)) (*line.Own, error) {
 		return s.cfg.tryEnter(ctx, sess, s.lines...)
 	})
 }
 
 // lock locks as try does, which calls queued when it has to wait.
-func (s *Set) lock(
-	ctx context.Context, try func(sess *zk.Session, queued func()) (*line.Own, error),
-) (*Hold, error) {
+func (s *Set) lock(ctx context.Context, try contend) (*Hold, error) {
 	return s.acquire(ctx, s, Exclusive, func(ctx context.Context, r *report) (*Hold, error) {
 		return s.alone(ctx, r, try)
 	})

@@ -74,9 +74,9 @@ func (s *Simple) Path() string { return s.name }
 // Lock waits until it has created the node, and returns the hold. Waiters are served in no particular order. Its
 // errors are those of Mutex.Lock.
 func (s *Simple) Lock(ctx context.Context) (*Hold, error) {
-	return s.lock(ctx, func(sess *zk.Session, queued func()) (*line.Own, error) {
+	return s.lock(ctx, func(ctx context.Context, sess *zk.Session, queued func(*line.Own)) (*line.Own, error) {
 		return s.node.Take(ctx, sess, func() error {
-			queued()
+			queued(nil)
 			return nil
 		})
 	})
@@ -85,7 +85,7 @@ func (s *Simple) Lock(ctx context.Context) (*Hold, error) {
 // TryLock returns the hold if the lock is free, and ErrHeld at once if its node exists. A try that fails costs one
 // read, or an attempt to write if another client is quicker.
 func (s *Simple) TryLock(ctx context.Context) (*Hold, error) {
-	return s.lock(ctx, func(sess *zk.Session, _ func()) (*line.Own, error) {
+	return s.lock(ctx, func(ctx context.Context, sess *zk.Session, _ func(*line.Own)) (*line.Own, error) {
 		switch _, exists, err := sess.Exists(ctx, s.name); {
 		case err != nil:
 			return nil, err
@@ -97,9 +97,7 @@ func (s *Simple) TryLock(ctx context.Context) (*Hold, error) {
 }
 
 // lock locks as take does, which calls queued when it has to wait.
-func (s *Simple) lock(
-	ctx context.Context, take func(sess *zk.Session, queued func()) (*line.Own, error),
-) (*Hold, error) {
+func (s *Simple) lock(ctx context.Context, take contend) (*Hold, error) {
 	return s.acquire(ctx, s, Exclusive, func(ctx context.Context, r *report) (*Hold, error) {
 		return s.alone(ctx, r, take)
 	})

@@ -30,6 +30,7 @@ var rules = []rule{
 	{path: "internal/exposition"},
 	{path: "internal/fold"},
 	{path: "internal/both"},
+	{path: "internal/stuck"},
 
 	{path: "server/internal/tree", ours: []string{"internal/wire", "internal/jute"}},
 	{
@@ -49,7 +50,7 @@ var rules = []rule{
 	{path: "zktest", ours: []string{"server", "zk", "internal/wire", "internal/jute"}},
 	{path: "internal/attempt", ours: []string{"zk"}},
 	{path: "internal/line", ours: []string{"zk", "internal/attempt"}},
-	{path: "lock", ours: []string{"zk", "internal/attempt", "internal/both", "internal/line"}},
+	{path: "lock", ours: []string{"zk", "internal/attempt", "internal/both", "internal/line", "internal/stuck"}},
 	{path: "elect", ours: []string{"zk", "internal/attempt", "internal/both", "internal/line", "lock"}},
 	{path: "fence", ours: []string{"zk", "internal/attempt"}},
 	{path: "barrier", ours: []string{"zk", "internal/attempt", "internal/line"}},

@@ -1,0 +1,405 @@
+// Package stuck finds the waits that can never end by themselves: deadlocks. It looks at what sessions say of their
+// waits, and asks no server.
+package stuck
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+)
+
+// The kinds of holds and waits. Those of different families have nothing to do with each other, even at one path.
+const (
+	Exclusive   = "exclusive" // a mutex or a set
+	Writer      = "writer"
+	Reader      = "reader"
+	Permit      = "permit"
+	KazooPermit = "kazoo-permit" // its line and its permits are other nodes than Permit's
+	Simple      = "simple"
+)
+
+// A Hold is what a wait goes on inside of. Its paths, token and node say which it is: none of them comes again.
+type Hold struct {
+	Paths   []string `json:"paths"`
+	Node    string   `json:"node"` // the first one
+	Token   int64    `json:"token"`
+	Kind    string   `json:"kind"`
+	Permits int      `json:"permits,omitempty"`
+}
+
+// A Wait is one call that waits, as long as it waits with the same node: a call that joins its line again is another
+// Wait.
+type Wait struct {
+	ID      uint64    `json:"id"` // in its record
+	Paths   []string  `json:"paths"`
+	Node    string    `json:"node,omitempty"`  // the first one; none for Simple
+	Czxid   int64     `json:"czxid,omitempty"` // of the nodes: the order of the line
+	Kind    string    `json:"kind"`
+	Permits int       `json:"permits,omitempty"` // that it wants
+	Limit   int       `json:"limit,omitempty"`   // of the semaphore; 0 if it can change, and so says nothing
+	Since   time.Time `json:"since"`             // by its own clock
+	Yields  bool      `json:"yields,omitempty"`  // it fails if it is chosen to give way
+	Holds   []Hold    `json:"holds"`             // that are not unlocked; at least one
+
+	Record string `json:"-"` // the name of the node that says so
+}
+
+// key says which wait it is, and inside of what. Two descriptions with one key are of the same uninterrupted wait.
+func (w *Wait) key() string {
+	b, err := json.Marshal(struct {
+		Record string
+		*Wait
+	}{w.Record, w})
+	if err != nil {
+		return "" // cannot happen: every field marshals
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:16])
+}
+
+// Same reports whether the two are the same uninterrupted wait.
+func (w *Wait) Same(other *Wait) bool { return w.key() == other.key() }
+
+// A Deadlock is waits that hold up each other, and everything that this rests on: as long as all of them stand, none
+// can end.
+type Deadlock struct {
+	Key   string  // says which waits they are
+	Waits []*Wait // in the order of their keys
+	// Cycle is the way around, one after the other: each waits for the next, the last for the first. It begins with
+	// the wait that is to give way.
+	Cycle []Step
+}
+
+// A Step is a wait in a cycle. Hold is the hold of the next one that it waits for, nil if it waits for the next one to
+// have its turn in the line.
+type Step struct {
+	Wait *Wait
+	Path string // of which lock
+	Hold *Hold
+}
+
+// victim returns the wait that is to give way: the one that came last, by the server, of those that would.
+func (d *Deadlock) victim() *Wait {
+	return slices.MaxFunc(d.Waits, func(a, b *Wait) int {
+		switch {
+		case a.Yields != b.Yields && a.Yields:
+			return 1
+		case a.Yields != b.Yields:
+			return -1
+		case a.Czxid != b.Czxid:
+			return int(min(max(a.Czxid-b.Czxid, -1), 1))
+		}
+		return slices.Compare([]byte(a.key()), []byte(b.key()))
+	})
+}
+
+// place is a lock: a path, and the family of kinds that exclude each other there.
+type place struct{ path, family string }
+
+func family(kind string) string {
+	if kind == Writer || kind == Reader {
+		return Exclusive
+	}
+	return kind
+}
+
+// graph is what waits for what.
+type graph struct {
+	waits []*Wait
+	holds map[int64]*node // by token
+	at    map[place]*spot
+	gone  map[*Wait]bool // are not stuck
+}
+
+// node is a hold, with the waits inside of it.
+type node struct {
+	Hold
+	inside []*Wait
+}
+
+// spot is what is known of a place: the holds, by token, and the waits, as they stand in line.
+type spot struct {
+	holds []*node
+	waits []*Wait
+}
+
+// Find returns the deadlocks among waits. A wait is stuck if what it waits for is held by a hold that is stuck, or if a
+// stuck wait stands in the line before it; a hold is stuck if all waits inside of it are. What no wait is inside of
+// goes on, and so does whatever is not in the list.
+//
+// A wait names one reason: the hold with the smallest token, or the nearest in line. So whoever reads the same list
+// finds the same deadlocks, and each of them is as small as can be.
+func Find(waits []*Wait) []*Deadlock {
+	g := &graph{waits: waits, holds: make(map[int64]*node), at: make(map[place]*spot), gone: make(map[*Wait]bool)}
+	for _, w := range waits {
+		for _, path := range w.Paths {
+			s := g.spot(path, w.Kind)
+			s.waits = append(s.waits, w)
+		}
+		for _, h := range w.Holds {
+			n := g.holds[h.Token]
+			if n == nil {
+				n = &node{Hold: h}
+				g.holds[h.Token] = n
+				for _, path := range h.Paths {
+					s := g.spot(path, h.Kind)
+					s.holds = append(s.holds, n)
+				}
+			}
+			n.inside = append(n.inside, w)
+		}
+	}
+	for _, s := range g.at {
+		slices.SortFunc(s.holds, func(a, b *node) int { return compare(a.Token, b.Token) })
+		slices.SortFunc(s.waits, func(a, b *Wait) int { return compare(a.Czxid, b.Czxid) })
+	}
+	g.reduce()
+	return g.deadlocks()
+}
+
+func compare(a, b int64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func (g *graph) spot(path, kind string) *spot {
+	at := place{path, family(kind)}
+	if g.at[at] == nil {
+		g.at[at] = new(spot)
+	}
+	return g.at[at]
+}
+
+// reduce takes away what can go on. When a wait is taken away, others may go on: those for what it holds, and those
+// behind it.
+func (g *graph) reduce() {
+	todo := slices.Clone(g.waits)
+	queued := make(map[*Wait]bool, len(todo))
+	for _, w := range todo {
+		queued[w] = true
+	}
+	for len(todo) > 0 {
+		w := todo[0]
+		todo, queued[w] = todo[1:], false
+		if g.gone[w] || len(g.reasons(w)) > 0 {
+			continue
+		}
+		g.gone[w] = true
+		again := func(path, kind string) {
+			for _, other := range g.spot(path, kind).waits {
+				if !g.gone[other] && !queued[other] {
+					todo, queued[other] = append(todo, other), true
+				}
+			}
+		}
+		for _, path := range w.Paths {
+			again(path, w.Kind)
+		}
+		for _, h := range w.Holds {
+			for _, path := range h.Paths {
+				again(path, h.Kind)
+			}
+		}
+	}
+}
+
+// stuck reports whether the hold cannot end.
+func (g *graph) stuck(n *node) bool {
+	return !slices.ContainsFunc(n.inside, func(w *Wait) bool { return g.gone[w] })
+}
+
+// reason is why a wait is stuck: one of hold and ahead.
+type reason struct {
+	path  string
+	hold  *node
+	ahead *Wait
+}
+
+// reasons returns why a wait is stuck, nil if it is not. All of them together are why.
+func (g *graph) reasons(w *Wait) []reason {
+	for _, path := range w.Paths {
+		s := g.spot(path, w.Kind)
+		if list := g.held(w, path, s); list != nil {
+			return list
+		}
+		for _, other := range slices.Backward(s.waits) {
+			switch {
+			case w.Czxid == 0, other.Czxid == 0, other.Czxid >= w.Czxid, g.gone[other], other.Kind == Reader && w.Kind == Reader:
+			default:
+				return []reason{{path: path, ahead: other}}
+			}
+		}
+	}
+	return nil
+}
+
+// held returns the stuck holds that keep a wait from what it wants.
+func (g *graph) held(w *Wait, path string, s *spot) (list []reason) {
+	permits := 0
+	for _, n := range s.holds {
+		if !g.stuck(n) {
+			continue
+		}
+		switch w.Kind {
+		case Permit, KazooPermit:
+			list = append(list, reason{path: path, hold: n})
+			if permits += n.Permits; w.Limit > 0 && permits > w.Limit-w.Permits {
+				return list
+			}
+		case Reader:
+			if n.Kind != Reader {
+				return []reason{{path: path, hold: n}}
+			}
+		default:
+			return []reason{{path: path, hold: n}}
+		}
+	}
+	return nil // also if some permits are left
+}
+
+// next returns the waits that a stuck wait waits for, with how.
+func (g *graph) next(w *Wait) (list []*Wait, steps []Step) {
+	for _, r := range g.reasons(w) {
+		if r.hold == nil {
+			list, steps = append(list, r.ahead), append(steps, Step{w, r.path, nil})
+			continue
+		}
+		for _, inside := range r.hold.inside {
+			list, steps = append(list, inside), append(steps, Step{w, r.path, &r.hold.Hold})
+		}
+	}
+	return list, steps
+}
+
+// deadlocks returns those sets of stuck waits in which each waits for all others, and none for a wait outside: the
+// strongly connected components (Tarjan, 1972) that no edge leaves.
+func (g *graph) deadlocks() (found []*Deadlock) {
+	index, low := make(map[*Wait]int), make(map[*Wait]int)
+	inStack, component := make(map[*Wait]bool), make(map[*Wait]int)
+	var stack []*Wait
+	components := 0
+	for _, root := range g.waits {
+		if _, seen := index[root]; seen || g.gone[root] {
+			continue
+		}
+		// Not recursive: a chain of waits may be as long as there are waits.
+		type frame struct {
+			w    *Wait
+			rest []*Wait
+		}
+		var calls []frame
+		enter := func(w *Wait) {
+			index[w], low[w] = len(index), len(index)
+			stack, inStack[w] = append(stack, w), true
+			rest, _ := g.next(w)
+			calls = append(calls, frame{w, rest})
+		}
+		enter(root)
+		for len(calls) > 0 {
+			top := &calls[len(calls)-1]
+			w := top.w
+			if len(top.rest) > 0 {
+				other := top.rest[0]
+				top.rest = top.rest[1:]
+				if _, seen := index[other]; !seen {
+					enter(other)
+				} else if inStack[other] {
+					low[w] = min(low[w], index[other])
+				}
+				continue
+			}
+			calls = calls[:len(calls)-1]
+			if len(calls) > 0 {
+				caller := calls[len(calls)-1].w
+				low[caller] = min(low[caller], low[w])
+			}
+			if low[w] != index[w] {
+				continue
+			}
+			at := slices.Index(stack, w)
+			members := slices.Clone(stack[at:])
+			stack = stack[:at]
+			for _, m := range members {
+				inStack[m], component[m] = false, components
+			}
+			if g.closed(members, component) {
+				found = append(found, g.deadlock(members))
+			}
+			components++
+		}
+	}
+	slices.SortFunc(found, func(a, b *Deadlock) int { return slices.Compare([]byte(a.Key), []byte(b.Key)) })
+	return found
+}
+
+// closed reports whether none of the members waits for a wait outside.
+func (g *graph) closed(members []*Wait, component map[*Wait]int) bool {
+	mine := component[members[0]]
+	for _, m := range members {
+		list, _ := g.next(m)
+		for _, other := range list {
+			if c, done := component[other]; !done || c != mine {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// deadlock describes one of which the members are known.
+func (g *graph) deadlock(members []*Wait) *Deadlock {
+	keys := make(map[*Wait]string, len(members))
+	for _, m := range members {
+		keys[m] = m.key()
+	}
+	slices.SortFunc(members, func(a, b *Wait) int { return slices.Compare([]byte(keys[a]), []byte(keys[b])) })
+	sum := sha256.New()
+	for _, m := range members {
+		sum.Write([]byte(keys[m]))
+	}
+	d := &Deadlock{Key: hex.EncodeToString(sum.Sum(nil)[:16]), Waits: members}
+	d.Cycle = g.cycle(d.victim())
+	return d
+}
+
+// cycle returns the shortest way from a wait back to it.
+func (g *graph) cycle(start *Wait) []Step {
+	from := make(map[*Wait]Step) // how each was reached: the step that leads to it
+	for todo := []*Wait{start}; len(todo) > 0; todo = todo[1:] {
+		list, steps := g.next(todo[0])
+		for i, other := range list {
+			if _, seen := from[other]; seen {
+				continue
+			}
+			from[other] = steps[i]
+			if other != start {
+				todo = append(todo, other)
+				continue
+			}
+			cycle := []Step{steps[i]}
+			for w := steps[i].Wait; w != start; w = cycle[len(cycle)-1].Wait {
+				cycle = append(cycle, from[w])
+			}
+			slices.Reverse(cycle)
+			return cycle
+		}
+	}
+	return nil // cannot happen: the members reach each other
+}
+
+// Records returns the names of the nodes that say so.
+func (d *Deadlock) Records() []string {
+	set := make(map[string]struct{})
+	for _, w := range d.Waits {
+		set[w.Record] = struct{}{}
+	}
+	return slices.Sorted(maps.Keys(set))
+}

@@ -1,0 +1,433 @@
+package lock_test
+
+// Deadlocks.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+// A nestable takes one kind of hold at a path.
+type nestable struct {
+	name string
+	take func(ctx context.Context, c *zk.Client, path string, cfg lock.Config) (*lock.Hold, error)
+}
+
+func nestables() []nestable {
+	return []nestable{
+		{"mutex", func(ctx context.Context, c *zk.Client, path string, cfg lock.Config) (*lock.Hold, error) {
+			m, err := lock.NewMutex(c, path, cfg)
+			if err != nil {
+				return nil, err
+			}
+			return m.Lock(ctx)
+		}},
+		{"strict", func(ctx context.Context, c *zk.Client, path string, cfg lock.Config) (*lock.Hold, error) {
+			cfg.Handoff = lock.StrictFIFO
+			m, err := lock.NewMutex(c, path, cfg)
+			if err != nil {
+				return nil, err
+			}
+			return m.Lock(ctx)
+		}},
+		{"writer", func(ctx context.Context, c *zk.Client, path string, cfg lock.Config) (*lock.Hold, error) {
+			m, err := lock.NewRWMutex(c, path, lock.RWConfig{OnDeadlock: cfg.OnDeadlock, Hooks: cfg.Hooks})
+			if err != nil {
+				return nil, err
+			}
+			return m.Lock(ctx)
+		}},
+		{"set", func(ctx context.Context, c *zk.Client, path string, cfg lock.Config) (*lock.Hold, error) {
+			s, err := lock.NewSet(c, []string{"/free" + path, path},
+				lock.SetConfig{OnDeadlock: cfg.OnDeadlock, Hooks: cfg.Hooks})
+			if err != nil {
+				return nil, err
+			}
+			return s.Lock(ctx)
+		}},
+		{"semaphore", func(ctx context.Context, c *zk.Client, path string, cfg lock.Config) (*lock.Hold, error) {
+			s, err := lock.NewSemaphore(c, path, lock.AgreedLimit(3),
+				lock.SemaphoreConfig{OnDeadlock: cfg.OnDeadlock, Hooks: cfg.Hooks})
+			if err != nil {
+				return nil, err
+			}
+			return s.Acquire(ctx, 2)
+		}},
+		{"simple", func(ctx context.Context, c *zk.Client, path string, cfg lock.Config) (*lock.Hold, error) {
+			s, err := lock.NewSimple(c, path, lock.SimpleConfig{OnDeadlock: cfg.OnDeadlock, Hooks: cfg.Hooks})
+			if err != nil {
+				return nil, err
+			}
+			return s.Lock(ctx)
+		}},
+	}
+}
+
+// Three processes, each of which waits for what the next one holds: one of them fails, the last that came, and the
+// others go on.
+func TestDeadlockOverThreeProcessesEnds(t *testing.T) {
+	t.Parallel()
+	for _, l := range nestables() {
+		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
+			srv := zktest.Run(t)
+			told := make(chan lock.Event, 10)
+			cfg := lock.Config{OnDeadlock: lock.FailWait, Hooks: lock.Hooks{Deadlock: func(e lock.Event) { told <- e }}}
+			const n = 3
+			results := make([]chan error, n)
+			holds := make([]*lock.Hold, n)
+			clients := make([]*zk.Client, n)
+			failed := make(chan int, n)
+			for i := range n {
+				clients[i] = srv.Client(t, 10*time.Second)
+				h, err := l.take(t.Context(), clients[i], fmt.Sprintf("/l%d", i), cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				holds[i] = h
+			}
+			for i := range n {
+				results[i] = make(chan error, 1)
+				go func() {
+					h, err := l.take(holds[i].Context(), clients[i], fmt.Sprintf("/l%d", (i+1)%n), cfg)
+					if err == nil {
+						err = h.Unlock()
+					} else {
+						failed <- i
+					}
+					results[i] <- err
+				}()
+				time.Sleep(20 * time.Millisecond) // so that it is known which came last
+			}
+			victim := n - 1
+			if l.name == "simple" { // it has no line, in which one would be the last
+				victim = <-failed
+			}
+			err := <-results[victim]
+			var d *lock.DeadlockError
+			if !errors.As(err, &d) || !errors.Is(err, lock.ErrDeadlock) {
+				t.Fatalf("got %v", err)
+			}
+			for i, s := range d.Steps {
+				waitsFor := (victim + 1 + i) % n
+				if len(d.Steps) != n || !strings.HasSuffix(s.Path, fmt.Sprintf("/l%d", waitsFor)) ||
+					s.Token != holds[waitsFor].Token() {
+					t.Errorf("%+v", d.Steps)
+				}
+			}
+			if !strings.Contains(err.Error(), fmt.Sprintf("/l%d (token ", (victim+1)%n)) {
+				t.Error(err)
+			}
+			for i := range n - 1 { // each that gives its hold up lets the one before go on
+				at := (victim - i + n) % n
+				if err := holds[at].Unlock(); err != nil {
+					t.Error(err)
+				}
+				if err := <-results[(at-1+n)%n]; err != nil {
+					t.Error(err)
+				}
+			}
+			e := <-told
+			if !errors.Is(e.Err, lock.ErrDeadlock) || !strings.HasPrefix(e.Path, "/") {
+				t.Errorf("%+v", e)
+			}
+		})
+	}
+}
+
+// A call inside of its own hold, without Reenter, can never end. It is found without the server.
+func TestDeadlockOfOneProcessIsFoundWithoutTheServer(t *testing.T) {
+	t.Parallel()
+	link := zktest.Run(t)
+	client := link.Client(t, 10*time.Second)
+	m, err := lock.NewMutex(client, "/a", lock.Config{OnDeadlock: lock.FailWait})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := m.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	link.Control(func(r zktest.Request) zktest.Fault {
+		if strings.HasPrefix(r.Path, lock.DefaultWaitsPath) {
+			return zktest.Answer(zk.NoAuth)
+		}
+		return zktest.Pass
+	})
+	_, err = m.Lock(h.Context())
+	var d *lock.DeadlockError
+	if !errors.As(err, &d) || len(d.Steps) != 1 || d.Steps[0].Path != "/a" || d.Steps[0].Token != h.Token() {
+		t.Fatalf("got %v", err)
+	}
+	if err := h.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Readers and writers: each reads what the other one wants to write.
+func TestDeadlockOfReadersEnds(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	one, two := rwPair(t, srv.Client(t, 10*time.Second)), rwPair(t, srv.Client(t, 10*time.Second))
+	h1, err := one[0].RLock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h2, err := two[1].RLock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	results := make(chan error, 2)
+	go func() {
+		_, err := one[1].Lock(h1.Context())
+		_ = h1.Unlock() //nolint:contextcheck // it is over
+		results <- err
+	}()
+	go func() {
+		_, err := two[0].Lock(h2.Context())
+		_ = h2.Unlock() //nolint:contextcheck // it is over
+		results <- err
+	}()
+	first, second := <-results, <-results
+	if errors.Is(first, lock.ErrDeadlock) == errors.Is(second, lock.ErrDeadlock) || first == nil == (second == nil) {
+		t.Errorf("got %v and %v, want one error", first, second)
+	}
+}
+
+func rwPair(t *testing.T, client *zk.Client) (pair [2]*lock.RWMutex) {
+	t.Helper()
+	for i := range pair {
+		m, err := lock.NewRWMutex(client, fmt.Sprint("/rw", i), lock.RWConfig{OnDeadlock: lock.FailWait})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pair[i] = m
+	}
+	return pair
+}
+
+// With ReportDeadlock all members are told, and wait on until one of them gives up; Deadlocks shows it meanwhile.
+// Nothing is left when the last wait has ended.
+func TestReportedDeadlockIsShownWhileItLasts(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	var holds [2]*lock.Hold
+	var locks [2][2]*lock.Mutex
+	told := make(chan lock.Event, 10)
+	for i := range holds {
+		client := srv.Client(t, 10*time.Second)
+		for j := range locks[i] {
+			m, err := lock.NewMutex(client, fmt.Sprint("/l", j), lock.Config{Hooks: lock.Hooks{
+				Deadlock: func(e lock.Event) { told <- e },
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			locks[i][j] = m
+		}
+		h, err := locks[i][i].Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		holds[i] = h
+	}
+	results := make(chan error, 2)
+	for i := range holds {
+		go func() {
+			h, err := locks[i][1-i].Lock(holds[i].Context())
+			if err == nil {
+				err = h.Unlock()
+			}
+			results <- err
+		}()
+	}
+	paths := map[string]bool{}
+	for range 2 {
+		e := <-told
+		var d *lock.DeadlockError
+		if !errors.As(e.Err, &d) || len(d.Steps) != 2 || e.ID == 0 || e.Since.IsZero() || e.Kind != lock.Exclusive {
+			t.Errorf("%+v", e)
+		}
+		paths[e.Path] = true
+	}
+	if !paths["/l0"] || !paths["/l1"] {
+		t.Error(paths)
+	}
+	found, err := lock.Deadlocks(t.Context(), srv.Client(t, 10*time.Second), "")
+	if err != nil || len(found) != 1 || !found[0].Confirmed || len(found[0].Steps) != 2 {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if err := holds[0].Unlock(); err != nil { // ends the wait inside of it, and lets the other one go on
+		t.Error(err)
+	}
+	for range 2 {
+		if err := <-results; err != nil && !errors.Is(err, lock.ErrUnlocked) {
+			t.Error(err)
+		}
+	}
+	if err := holds[1].Unlock(); err != nil {
+		t.Error(err)
+	}
+	if len(told) > 0 {
+		t.Errorf("told again: %+v", <-told)
+	}
+	srv.NoNodes(t, lock.DefaultWaitsPath)
+	srv.NoWatches(t)
+}
+
+// What costs nothing: a wait outside of holds, a short one inside of a hold, and a long one with IgnoreDeadlock.
+func TestOrdinaryWaitsTellNobody(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	srv.Control(func(r zktest.Request) zktest.Fault {
+		if strings.HasPrefix(r.Path, "/turnstile") {
+			t.Errorf("request %+v", r)
+		}
+		return zktest.Pass
+	})
+	client, other := srv.Client(t, 10*time.Second), srv.Client(t, 10*time.Second)
+	outside := mustMutex(t, other, "/b", lock.Config{})
+	ignored := mustMutex(t, client, "/b", lock.Config{OnDeadlock: lock.IgnoreDeadlock})
+	short := mustMutex(t, client, "/b", lock.Config{})
+	h, err := mustMutex(t, client, "/a", lock.Config{}).Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocker, err := outside.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, wait := range []struct {
+		ctx  context.Context
+		m    *lock.Mutex
+		time time.Duration
+	}{
+		{t.Context(), outside, 300 * time.Millisecond}, {h.Context(), ignored, 300 * time.Millisecond},
+		{h.Context(), short, 20 * time.Millisecond},
+	} {
+		ctx, cancel := context.WithTimeout(wait.ctx, wait.time)
+		if _, err := wait.m.Lock(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		cancel()
+	}
+	if err := errors.Join(blocker.Unlock(), h.Unlock()); err != nil {
+		t.Error(err)
+	}
+}
+
+func mustMutex(t *testing.T, client *zk.Client, path string, cfg lock.Config) *lock.Mutex {
+	t.Helper()
+	m, err := lock.NewMutex(client, path, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// Records that others have written, with rubbish, in another's name or far too long, do no harm, and count for nothing.
+func TestForeignRecordsOfWaitsCountForNothing(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	client := srv.Client(t, 10*time.Second)
+	told := make(chan lock.Event, 1)
+	cfg := lock.Config{OnDeadlock: lock.FailWait, Hooks: lock.Hooks{Deadlock: func(e lock.Event) { told <- e }}}
+	a, b := mustMutex(t, client, "/a", cfg), mustMutex(t, srv.Client(t, 10*time.Second), "/b", lock.Config{})
+	h, err := a.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocker, err := b.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// It says that who has /b waits for /a.
+	lie := fmt.Sprintf(`{"waits":[null,{"id":1,"paths":["/a"],"czxid":99,"kind":"exclusive","holds":[`+
+		`{"paths":["/b"],"token":%d,"kind":"exclusive"}]}],"confirmed":["x"]}`, blocker.Token())
+	for name, data := range map[string]string{
+		"0x1": lie, "0xffffffffffffffff": lie, "rubbish": lie, "0x2-00": "{", "0x3": `{"waits":7}`, "0x4": "",
+		"0x5": strings.Repeat("[", 100_000),
+	} {
+		_, err := client.CreateAll(t.Context(), zk.Node{
+			Path: lock.DefaultWaitsPath + "/" + name, Data: []byte(data), Mode: zk.Ephemeral,
+		}, zk.Parents{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(h.Context(), time.Second)
+	defer cancel()
+	if _, err := mustMutex(t, client, "/b", cfg).Lock(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	if found, err := lock.Deadlocks(t.Context(), client, ""); err != nil || len(found) > 0 {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if len(told) > 0 {
+		t.Errorf("told: %+v", <-told)
+	}
+}
+
+// A client that is cut off before it has confirmed keeps the deadlock from being certain, and one that comes back ends
+// it.
+func TestDeadlockIsNotCertainWhileAMemberIsCutOff(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	clients := [2]*zk.Client{srv.Client(t, 20*time.Second), srv.Client(t, 20*time.Second)}
+	cfg := lock.Config{OnDeadlock: lock.FailWait}
+	var holds [2]*lock.Hold
+	for i, c := range clients {
+		h, err := mustMutex(t, c, fmt.Sprint("/l", i), cfg).Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		holds[i] = h
+	}
+	second := holds[1].Session().ID()
+	cut := make(chan struct{})
+	var once sync.Once
+	var tries atomic.Int32
+	srv.Control(func(r zktest.Request) zktest.Fault { // its first record is all that others learn of it
+		if r.Session == second && r.Op == zktest.OpSetData && strings.HasPrefix(r.Path, lock.DefaultWaitsPath+"/0x") {
+			if tries.Add(1) > 1 { // the first one finds no node to set, and makes it
+				once.Do(func() { close(cut) })
+				return zktest.Answer(zk.NoAuth)
+			}
+		}
+		return zktest.Pass
+	})
+	results := make(chan error, 2)
+	for i, c := range clients {
+		go func() {
+			_, err := mustMutex(t, c, fmt.Sprint("/l", 1-i), cfg).Lock(holds[i].Context())
+			if err != nil {
+				err = errors.Join(err, holds[i].Unlock())
+			}
+			results <- err
+		}()
+	}
+	<-cut
+	watcher := srv.Client(t, 20*time.Second)
+	for range 20 {
+		found, err := lock.Deadlocks(t.Context(), watcher, "")
+		if err != nil || len(found) > 1 || len(found) == 1 && found[0].Confirmed {
+			t.Fatalf("%+v, %v", found, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	srv.Control(nil)
+	first, last := <-results, <-results
+	if !errors.Is(errors.Join(first, last), lock.ErrDeadlock) || first != nil && last != nil {
+		t.Errorf("got %v and %v, want one deadlock", first, last)
+	}
+}

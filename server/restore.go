@@ -4,7 +4,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -36,6 +35,9 @@ type Restored struct {
 // ErrNotEmpty is wrapped by the error of Restore if the directory has a state and RestoreConfig.Replace is not set.
 var ErrNotEmpty = store.ErrNotEmpty
 
+// ErrInUse is wrapped by the error of Restore and of Start if another server, or a restore, uses the data directory.
+var ErrInUse = store.ErrInUse
+
 // tokenShift is how many bits of a fencing token are not of its zxid.
 const tokenShift = 12
 
@@ -53,7 +55,7 @@ func Restore(ctx context.Context, r io.Reader, cfg RestoreConfig) (*Restored, er
 	done, err := store.Restore(ctx, store.RestoreConfig{
 		Dir: cfg.Data, Replace: cfg.Replace, Above: cfg.Above >> tokenShift, Logger: cfg.Logger,
 	}, r)
-	if _, inUse := errors.AsType[*store.InUseError](err); inUse || done == nil {
+	if done == nil {
 		return nil, err
 	}
 	return &Restored{

@@ -32,9 +32,12 @@ var rules = []rule{
 	{path: "internal/both"},
 
 	{path: "server/internal/tree", ours: []string{"internal/wire", "internal/jute"}},
+	{path: "server/internal/backup"},
 	{
-		path:    "server/internal/store",
-		ours:    []string{"internal/lockfile", "server/internal/tree", "internal/wire", "internal/jute"},
+		path: "server/internal/store",
+		ours: []string{
+			"internal/lockfile", "server/internal/tree", "server/internal/backup", "internal/wire", "internal/jute",
+		},
 		foreign: []string{"github.com/cockroachdb/pebble/v2"},
 	},
 	{

@@ -301,17 +301,20 @@ func TestTokensGrowAcrossRestores(t *testing.T) {
 		}
 		last = next
 	}
-	if _, err := Restore(t.Context(), bytes.NewReader(b.Bytes()), RestoreConfig{Data: dir, Replace: true}); err == nil {
-		t.Error("a state was replaced that a server uses")
+	restore := func(cfg RestoreConfig) (*Restored, error) {
+		return Restore(t.Context(), bytes.NewReader(b.Bytes()), cfg)
+	}
+	if _, err := restore(RestoreConfig{Data: dir, Replace: true}); !errors.Is(err, ErrInUse) {
+		t.Errorf("a directory that a server uses: got %v, want ErrInUse", err)
 	}
 	last = token(s, "/later")
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Restore(t.Context(), bytes.NewReader(b.Bytes()), RestoreConfig{Data: dir}); !errors.Is(err, ErrNotEmpty) {
+	if _, err := restore(RestoreConfig{Data: dir}); !errors.Is(err, ErrNotEmpty) {
 		t.Errorf("got %v, want ErrNotEmpty", err)
 	}
-	done, err := Restore(t.Context(), bytes.NewReader(b.Bytes()), RestoreConfig{Data: dir, Replace: true})
+	done, err := restore(RestoreConfig{Data: dir, Replace: true})
 	if err != nil || done.Dropped != 1 || done.Nodes != done.Backup.Nodes-1 {
 		t.Fatalf("got %+v %v, want one node less", done, err)
 	}
@@ -325,13 +328,13 @@ func TestTokensGrowAcrossRestores(t *testing.T) {
 
 	far := t.TempDir()
 	above := int64(1) << 61
-	if _, err := Restore(t.Context(), bytes.NewReader(b.Bytes()), RestoreConfig{Data: far, Above: above}); err != nil {
+	if _, err := restore(RestoreConfig{Data: far, Above: above}); err != nil {
 		t.Fatal(err)
 	}
 	last = above
 	grow("above a token", serve(t, Config{Data: far}, disk{}))
 	far = t.TempDir()
-	if _, err := Restore(t.Context(), bytes.NewReader(b.Bytes()), RestoreConfig{Data: far, Above: 1<<63 - 1}); err == nil {
+	if _, err := restore(RestoreConfig{Data: far, Above: 1<<63 - 1}); err == nil {
 		t.Error("got a state without tokens")
 	}
 }

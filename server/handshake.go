@@ -19,9 +19,9 @@ func (o *owner) connect(it *item) {
 	s := o.sessions[req.SessionID]
 	known := s != nil && o.rightPassword(s.id, req.Password)
 	if req.LastZxidSeen > o.zxid && (known || req.SessionID == 0) {
-		// The client has seen a later state than this server has. It must not see older state now. A session that is not
-		// this server's has seen another state, perhaps one before a restore. It has expired; its client begins a new one,
-		// and would otherwise try for ever.
+		// The client has seen a later state than this server has. It must not see older state now. The client of a
+		// session that is not this server's has seen another state, perhaps one before a restore. That session has
+		// expired: its client begins a new one, and would otherwise try for ever.
 		o.cfg.Logger.Warn("server: closed a client that has seen a later zxid than this server has", "client", c.remote,
 			"zxid", req.LastZxidSeen, "last", o.zxid)
 		c.drop(it)

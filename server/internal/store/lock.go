@@ -24,7 +24,7 @@ type InUseError struct {
 var ErrInUse = errors.New("the data directory is in use")
 
 // Is reports whether target is ErrInUse.
-func (e *InUseError) Is(target error) bool { return target == ErrInUse } //nolint:errorlint // it is never wrapped
+func (e *InUseError) Is(target error) bool { return target == ErrInUse }
 
 // Error names the directory and the process that uses it.
 func (e *InUseError) Error() string {

@@ -102,10 +102,19 @@ func Restore(ctx context.Context, cfg RestoreConfig, r io.Reader) (_ *Restored, 
 		aside = fmt.Sprintf("replaced-%x", done.Zxid)
 		done.Replaced = fs.PathJoin(cfg.Dir, aside)
 	}
+	owner := func() error {
+		if cfg.FS != nil {
+			return nil // file systems of tests have no users
+		}
+		return keepOwner(cfg.Dir)
+	}
+	if err := owner(); err != nil {
+		return nil, errors.Join(err, fs.RemoveAll(building))
+	}
 	if err := beginSwap(fs, cfg.Dir, aside); err != nil {
 		return nil, err
 	}
-	return done, finishSwap(fs, cfg.Dir)
+	return done, errors.Join(finishSwap(fs, cfg.Dir), owner())
 }
 
 // build makes the new state in the directory building.
@@ -114,7 +123,8 @@ func build(
 ) (*Restored, error) {
 	open := func(dir string) (*Store, error) {
 		// The directory of cfg is locked, and these need no lock of their own.
-		return openIn(Config{Dir: dir, FS: cfg.FS, Memory: cmp.Or(cfg.Memory, restoreTable), Logger: cfg.Logger}, fs, unlocked{})
+		memory := cmp.Or(cfg.Memory, restoreTable)
+		return openIn(Config{Dir: dir, FS: cfg.FS, Memory: memory, Logger: cfg.Logger}, fs, unlocked{})
 	}
 	if err := makeDir(fs, building); err != nil {
 		return nil, err
@@ -134,8 +144,9 @@ func build(
 		case err == nil:
 			zxid, seed = max(zxid, old.zxid+1), max(seed, old.seed)
 		case cfg.Above == 0:
-			return nil, errors.Join(fmt.Errorf("store: the state in %s cannot be read, so it is not known which tokens "+
-				"it has given out: name one that is not below any of them: %w", cfg.Dir, err), s.Close(0))
+			err = fmt.Errorf("store: the state in %s cannot be read, so it is not known which tokens it has given "+
+				"out: name one that is not below any of them: %w", cfg.Dir, err)
+			return nil, errors.Join(err, s.Close(0))
 		}
 	}
 	second := cfg.Now().Unix()

@@ -83,7 +83,8 @@ func (v *Snapshot) begin() error {
 
 // Next returns the next piece of the stream of records, in buf's memory, and io.EOF behind the last one.
 func (v *Snapshot) Next(buf []byte) ([]byte, error) {
-	piece := append(buf[:0], v.rest...)
+	piece := buf[:0]
+	piece = append(piece, v.rest...)
 	v.rest = v.rest[:0]
 	for len(piece) < backup.PieceSize {
 		if v.it == nil {

@@ -134,12 +134,13 @@ func refusedBackup(err error) error {
 	e := &command.Error{Code: command.ExitSoftware, Err: err}
 	switch {
 	case errors.Is(err, zk.NoAuth):
-		e.Code, e.Err = command.ExitNoAccess, errors.New("the server makes backups for its superuser alone, and on its "+
-			"unix socket")
+		e.Code = command.ExitNoAccess
+		e.Err = errors.New("the server makes backups for its superuser alone, and on its unix socket")
 		e.Hint = "name the socket with --connect unix:PATH, or see --auth, --sasl-user and --tls-cert"
 	case errors.Is(err, zk.NoNode):
 		e.Err = errors.New("this server makes no backups")
-		e.Hint = "only turnstile serve does, without a chroot in --connect; turnstile export copies a tree of any server"
+		e.Hint = "only turnstile serve does, without a chroot in --connect; " +
+			"turnstile export copies a tree of any server"
 	case errors.Is(err, zk.Unimplemented):
 		e.Err = errors.New("this server keeps its state in memory, and makes no backups")
 	case errors.Is(err, zk.ThrottledOp):
@@ -171,7 +172,7 @@ func (b *backup) write(ctx context.Context, client *zk.Client) error {
 			_ = os.Remove(f.Name()) // it would be of no use
 		}
 	}()
-	made, err := b.copy(ctx, client, f)
+	made, err := b.copy(ctx, client, &steadyFile{File: f})
 	if err != nil {
 		return err
 	}
@@ -196,6 +197,24 @@ func (b *backup) write(ctx context.Context, client *zk.Client) error {
 		return b.cannotWrite(err)
 	}
 	return b.report(made)
+}
+
+// steadyFile is a file that is written to the disk bit by bit. All of it at the end would make the server wait, if the
+// file is on the same disk: a write would take more than 50 ms.
+type steadyFile struct {
+	*os.File
+	since int // bytes since the last sync
+}
+
+// Write writes to the file.
+func (f *steadyFile) Write(b []byte) (int, error) {
+	const step = 4 << 20
+	n, err := f.File.Write(b)
+	if f.since += n; err == nil && f.since >= step {
+		f.since = 0
+		err = f.Sync()
+	}
+	return n, err
 }
 
 // syncDir makes the names in a directory durable, where that can be asked for.

@@ -45,8 +45,8 @@ func newRestore(app *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore [flags] FILE",
 		Short: "Make the data directory of the embedded server from a backup",
-		Long: `Makes the state of a data directory from the backup in FILE, or from standard input if FILE is -. No server
-may use the directory. A state that it has is moved into a directory below it, named replaced-…, but only with
+		Long: `Makes the state of a data directory from the backup in FILE, or from standard input if FILE is -. No
+server may use the directory. A state that it has is moved into a directory below it, named replaced-…, but only with
 --replace, and only when the new one is complete and was read back. A backup that is torn or altered changes
 nothing.
 
@@ -153,7 +153,8 @@ func (r *restore) failed(ctx context.Context, err error) error {
 	case errors.Is(err, server.ErrNotEmpty):
 		return &command.Error{Code: command.ExitMissing, Err: err, Hint: "--replace moves it aside"}
 	case errors.Is(err, server.ErrDamagedBackup):
-		return &command.Error{Code: command.ExitData, Err: fmt.Errorf("%s: %w", r.file, err), Hint: "nothing was changed"}
+		err = fmt.Errorf("%s: %w", r.file, err)
+		return &command.Error{Code: command.ExitData, Err: err, Hint: "nothing was changed"}
 	}
 	return &command.Error{Code: command.ExitSoftware, Err: err}
 }

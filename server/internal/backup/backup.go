@@ -24,8 +24,11 @@ const Format = 1
 // PieceSize is about how many bytes of records a file has. Both sides have one file in memory, not more.
 const PieceSize = 512 << 10
 
-// maxFile is the size of the largest file of records that is accepted.
-const maxFile = 4 << 20
+// The sizes of the largest files that are accepted: of records, and the manifest.
+const (
+	maxFile     = 4 << 20
+	maxManifest = 256 << 20 // for a thousand million nodes
+)
 
 const (
 	manifestName = "manifest.json"

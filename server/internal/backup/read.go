@@ -79,7 +79,9 @@ func (in *input) next() (name string, content []byte, err error) {
 		return "", nil, damaged("%w", err)
 	case err != nil:
 		return "", nil, err
-	case h.Size > maxFile && h.Name != manifestName:
+	case h.Format != tar.FormatUSTAR || h.Typeflag != tar.TypeReg: // others may have files that are large only when read
+		return "", nil, damaged("%q is not a file of a backup", h.Name)
+	case h.Size > maxManifest || h.Size > maxFile && h.Name != manifestName:
 		return "", nil, damaged("%q has %d bytes, more than any file of a backup", h.Name, h.Size)
 	}
 	var b bytes.Buffer // it grows with what there is, not with what the header says

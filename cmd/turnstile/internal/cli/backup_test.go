@@ -4,16 +4,66 @@ package cli_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/test/soak"
 	"github.com/seed-a3166700/turnstile/zk"
 )
+
+// A restore that is killed at any time leaves a directory with the former state or the new one.
+//
+// Promise: 10
+func TestKilledRestoreLeavesAState(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "b.tar")
+	socket := "unix:" + filepath.Join(dir, "s")
+	run := func(code int, args ...string) string {
+		t.Helper()
+		r := start(t, args...)
+		r.wantCode(code)
+		return r.rest()
+	}
+	serve := func(f func()) {
+		t.Helper()
+		server := start(t, "serve", "--listen", socket, "--data", data)
+		server.line()
+		f()
+		server.signal(syscall.SIGTERM)
+		server.wantCode(0)
+	}
+	serve(func() {
+		run(0, "create", "--connect", socket, "/saved")
+		run(0, "backup", "--connect", socket, file)
+		run(0, "create", "--connect", socket, "/later")
+	})
+	killed := 0
+	for range soak.Pick(3, 50) {
+		r := start(t, "restore", "--data", data, "--replace", file)
+		time.Sleep(rand.N(1300 * time.Millisecond)) // a restore takes from one second to the next
+		r.signal(syscall.SIGKILL)
+		if r.wait() != 0 {
+			killed++
+		}
+		serve(func() {
+			switch tree := run(0, "ls", "--connect", socket, "/"); tree {
+			case "later\nsaved\nzookeeper\n": // the former one
+			case "saved\nzookeeper\n": // the new one, which is the former one of the next restore
+				run(0, "create", "--connect", socket, "/later")
+			default:
+				t.Errorf("the root has %q", tree)
+			}
+		})
+	}
+	t.Logf("%d were killed", killed)
+}
 
 // TestBackupOfManyNodes measures a backup of a million nodes while a client writes, and its restore.
 func TestBackupOfManyNodes(t *testing.T) {

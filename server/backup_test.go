@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -20,11 +19,7 @@ func TestClientsGoOnWithAnotherState(t *testing.T) {
 	for name, restored := range map[string]bool{"restored": true, "begun again": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir, err := os.MkdirTemp("", "ts") // the path of a socket is short
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = os.RemoveAll(dir) })
+			dir := server.ShortDir(t)
 			address := "unix:" + filepath.Join(dir, "s")
 			run := func(data string) *server.Server {
 				t.Helper()

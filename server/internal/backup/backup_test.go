@@ -12,8 +12,8 @@ import (
 )
 
 // write returns a backup of these records, cut into pieces of size bytes.
-func write(t testing.TB, size int, records ...[2]string) []byte {
-	t.Helper()
+func write(tb testing.TB, size int, records ...[2]string) []byte {
+	tb.Helper()
 	var stream []byte
 	for _, r := range records {
 		stream = backup.AppendRecord(stream, []byte(r[0]), []byte(r[1]))
@@ -23,13 +23,13 @@ func write(t testing.TB, size int, records ...[2]string) []byte {
 	for len(stream) > 0 {
 		n := min(size, len(stream))
 		if err := w.Add(stream[:n]); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		stream = stream[n:]
 	}
 	summary := backup.Summary{Zxid: 7, Reserved: 9, Nodes: int64(len(records)), Records: int64(len(records))}
 	if _, err := w.Close(summary, "2026-01-01T00:00:00Z"); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return b.Bytes()
 }

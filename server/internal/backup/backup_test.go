@@ -36,7 +36,9 @@ func write(tb testing.TB, size int, records ...[2]string) []byte {
 
 func TestRecordsOfEverySizeComeBackHoweverTheyAreCut(t *testing.T) {
 	t.Parallel()
-	records := [][2]string{{"n/", ""}, {"n/a", "x"}, {"d/a", string(make([]byte, 1000))}, {"n/b", string(make([]byte, 127))}}
+	records := [][2]string{
+		{"n/", ""}, {"n/a", "x"}, {"d/a", string(make([]byte, 1000))}, {"n/b", string(make([]byte, 127))},
+	}
 	for size := 1; size < 1300; size += 1 + size/7 {
 		var got [][2]string
 		m, err := backup.Read(bytes.NewReader(write(t, size, records...)), func(key, value []byte) error {

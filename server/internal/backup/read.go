@@ -79,7 +79,7 @@ func (in *input) next() (name string, content []byte, err error) {
 		return "", nil, damaged("%w", err)
 	case err != nil:
 		return "", nil, err
-	case h.Format != tar.FormatUSTAR || h.Typeflag != tar.TypeReg: // others may have files that are large only when read
+	case h.Format != tar.FormatUSTAR || h.Typeflag != tar.TypeReg: // other kinds may be large only when they are read
 		return "", nil, damaged("%q is not a file of a backup", h.Name)
 	case h.Size > maxManifest || h.Size > maxFile && h.Name != manifestName:
 		return "", nil, damaged("%q has %d bytes, more than any file of a backup", h.Name, h.Size)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/test/soak"
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
@@ -96,7 +97,7 @@ func TestBackupIsOfOneTransaction(t *testing.T) {
 			}
 		})
 	}
-	for i := range 2 {
+	for i := range soak.Pick(1, 5) {
 		acked := []byte(strconv.Itoa(i))
 		if _, err := c.create(fmt.Sprintf("/acked%d", i), acked, 0); err != nil {
 			t.Fatal(err)

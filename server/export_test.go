@@ -60,3 +60,9 @@ func Subjects(t *testing.T) (list [][]byte) {
 	}
 	return list
 }
+
+// ShortDir is shortDir.
+func ShortDir(t *testing.T) string {
+	t.Helper()
+	return shortDir(t)
+}

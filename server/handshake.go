@@ -16,8 +16,12 @@ func (o *owner) connect(it *item) {
 		c.drop(it)
 		return
 	}
-	if req.LastZxidSeen > o.zxid {
-		// The client has seen a later state than this server has. It must not see older state now.
+	s := o.sessions[req.SessionID]
+	known := s != nil && o.rightPassword(s.id, req.Password)
+	if req.LastZxidSeen > o.zxid && (known || req.SessionID == 0) {
+		// The client has seen a later state than this server has. It must not see older state now. The client of a
+		// session that is not this server's has seen another state, perhaps one before a restore. That session has
+		// expired: its client begins a new one, and would otherwise try for ever.
 		o.cfg.Logger.Warn("server: closed a client that has seen a later zxid than this server has", "client", c.remote,
 			"zxid", req.LastZxidSeen, "last", o.zxid)
 		c.drop(it)
@@ -29,8 +33,7 @@ func (o *owner) connect(it *item) {
 		o.newSession(it, req, timeout)
 		return
 	}
-	s := o.sessions[req.SessionID]
-	if s == nil || !o.rightPassword(s.id, req.Password) {
+	if !known {
 		c.state = connClosing
 		gone := &wire.ConnectResponse{Password: make([]byte, wire.PasswordLen), HasReadOnly: req.HasReadOnly}
 		o.replyConnect(it, gone, o.pending(), true)
@@ -183,6 +186,7 @@ func (o *owner) detach(c *conn) {
 // connGone cleans up after a connection that has ended. Its session continues.
 func (o *owner) connGone(c *conn) {
 	c.parked = nil
+	o.backupGone(c)
 	o.detach(c)
 	c.state = connClosing
 }

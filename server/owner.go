@@ -46,6 +46,7 @@ type owner struct {
 	unwatching []tree.WatcherID // closed connections with watches left to remove
 	expired    []*session       // left to end
 	endings    []ending         // ended sessions with nodes left to delete
+	backup     *backupRun       // that a client makes, nil if none does
 
 	large      []*conn   // connections whose next request is large and waits for its turn
 	largeBatch uint64    // the last batch with a large write

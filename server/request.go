@@ -37,6 +37,10 @@ func (o *owner) request(it *item) {
 	case it.op == wire.OpGetAllChildren:
 		o.countBelow(it)
 	case tree.IsRead(it.op):
+		if piece, ok := isBackup(it); ok {
+			o.backupPiece(it, piece)
+			break
+		}
 		o.read(it)
 	case it.op == wire.OpAuth:
 		o.auth(it)

@@ -273,6 +273,7 @@ func (s *Server) shutdown(core *sync.WaitGroup) {
 	s.stopWeb()
 	s.killAll()
 	s.wg.Wait()
+	s.owner.closeBackup()
 	err := s.closeStore()
 	s.mu.Lock()
 	s.closeErr = err

@@ -33,9 +33,12 @@ var rules = []rule{
 	{path: "internal/stuck"},
 
 	{path: "server/internal/tree", ours: []string{"internal/wire", "internal/jute"}},
+	{path: "server/internal/backup"},
 	{
-		path:    "server/internal/store",
-		ours:    []string{"internal/lockfile", "server/internal/tree", "internal/wire", "internal/jute"},
+		path: "server/internal/store",
+		ours: []string{
+			"internal/lockfile", "server/internal/tree", "server/internal/backup", "internal/wire", "internal/jute",
+		},
 		foreign: []string{"github.com/cockroachdb/pebble/v2"},
 	},
 	{

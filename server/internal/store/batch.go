@@ -121,7 +121,7 @@ func (b *Batch) apply(zxid int64, commit func() error) (err error) {
 	}
 	defer func() {
 		if r := recover(); r != nil { // Pebble panics when it writes to a log that has failed
-			s.stuck = true
+			s.stuck.Store(true)
 			s.fail(fmt.Errorf("%v", r))
 			err = s.Err()
 		}

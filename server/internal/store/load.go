@@ -6,14 +6,31 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"github.com/seed-a3166700/turnstile/server/internal/tree"
 )
 
 // Load builds the tree from the store; from a new store, the tree of a new server. It deletes ephemeral nodes whose
 // session is gone, and makes that durable before it returns.
 func (s *Store) Load(cfg tree.Config) (*tree.Tree, error) {
+	t, loaded, err := s.load(cfg)
+	if err == nil && len(loaded.changes) > 0 {
+		err = s.applyChanges(loaded.changes)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// loaded is what was seen while a tree was loaded.
+type loaded struct {
+	nodes   int64         // in the store
+	changes []tree.Change // that delete ephemeral nodes whose session is gone
+}
+
+// load builds the tree.
+func (s *Store) load(cfg tree.Config) (*tree.Tree, loaded, error) {
+	var seen loaded
 	l := tree.NewLoader(cfg)
 	err := s.scan(prefixSession, func(key, value []byte) error {
 		if len(key) != 8 || len(value) != 4 {
@@ -24,32 +41,38 @@ func (s *Store) Load(cfg tree.Config) (*tree.Tree, error) {
 		return nil
 	})
 	if err == nil {
-		err = s.scan(prefixNode, func(key, value []byte) error { return l.Node(string(key), value) })
+		err = s.scan(prefixNode, func(key, value []byte) error {
+			seen.nodes++
+			return l.Node(string(key), value)
+		})
 	}
 	if err == nil {
 		err = s.scan(prefixData, func(key, value []byte) error { return l.Data(string(key), value) })
 	}
 	if err != nil {
-		return nil, fmt.Errorf("store: cannot load %s: %w", s.dir, err)
+		return nil, seen, fmt.Errorf("store: cannot load %s: %w", s.dir, err)
 	}
 	t, changes, err := l.Tree(s.zxid)
 	if err != nil {
-		return nil, fmt.Errorf("store: cannot load %s: %w", s.dir, err)
+		return nil, seen, fmt.Errorf("store: cannot load %s: %w", s.dir, err)
 	}
-	if len(changes) == 0 {
-		return t, nil
-	}
+	seen.changes = changes
+	return t, seen, nil
+}
+
+// applyChanges makes changes durable that were made while the tree was loaded.
+func (s *Store) applyChanges(changes []tree.Change) error {
 	b := s.NewBatch()
 	b.Add(changes)
 	if err := b.Apply(s.zxid); err != nil {
-		return nil, err
+		return err
 	}
-	_, err = b.Wait()
-	return t, err
+	_, err := b.Wait()
+	return err
 }
 
 func (s *Store) scan(prefix byte, record func(key, value []byte) error) (err error) {
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{prefix}, UpperBound: []byte{prefix + 1}})
+	it, err := s.db.NewIter(bounds(prefix))
 	if err != nil {
 		return err
 	}

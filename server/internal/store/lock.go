@@ -20,6 +20,12 @@ type InUseError struct {
 	PID int // of the process that uses it, 0 if unknown
 }
 
+// ErrInUse is what every InUseError is, for errors.Is.
+var ErrInUse = errors.New("the data directory is in use")
+
+// Is reports whether target is ErrInUse.
+func (e *InUseError) Is(target error) bool { return target == ErrInUse }
+
 // Error names the directory and the process that uses it.
 func (e *InUseError) Error() string {
 	by := "another process"

@@ -78,17 +78,35 @@ type Store struct {
 	failOnce sync.Once
 	failed   chan struct{} // closed by fail
 	err      error         // why; written once before failed is closed
-	stuck    bool          // a commit panicked inside Pebble, which may still hold locks
+	stuck    atomic.Bool   // a commit panicked inside Pebble, which may still hold locks
 }
 
 // Open opens the store of a directory and locks the directory. It returns an InUseError if another process holds that
 // lock, and the error of Err if a write to the disk fails. An empty or missing directory becomes an empty store at zxid
 // 0. After a failed write the directory may stay locked until the process ends.
-func Open(cfg Config) (_ *Store, err error) {
-	s := &Store{dir: cfg.Dir, logger: cfg.Logger, failed: make(chan struct{})}
+func Open(cfg Config) (*Store, error) {
 	fs := cfg.FS
 	if fs == nil {
-		s.spare = newSpareFS(vfs.Default)
+		fs = vfs.Default
+	}
+	if err := makeDir(fs, cfg.Dir); err != nil {
+		return nil, fmt.Errorf("store: cannot create the data directory: %w", err)
+	}
+	unlock, err := lockDir(fs, cfg.Dir, cfg.FS == nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := finishSwap(fs, cfg.Dir); err != nil {
+		return nil, errors.Join(err, unlock.Close())
+	}
+	return openIn(cfg, fs, unlock)
+}
+
+// openIn opens the store of a directory that exists, and that unlock unlocks.
+func openIn(cfg Config, fs vfs.FS, unlock io.Closer) (_ *Store, err error) {
+	s := &Store{dir: cfg.Dir, logger: cfg.Logger, failed: make(chan struct{}), unlock: unlock}
+	if cfg.FS == nil {
+		s.spare = newSpareFS(fs)
 		fs = s.spare
 		defer func() {
 			if err != nil {
@@ -99,14 +117,6 @@ func Open(cfg Config) (_ *Store, err error) {
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
-	if err := makeDir(fs, cfg.Dir); err != nil {
-		return nil, fmt.Errorf("store: cannot create the data directory: %w", err)
-	}
-	unlock, err := lockDir(fs, cfg.Dir, cfg.FS == nil)
-	if err != nil {
-		return nil, err
-	}
-	s.unlock = unlock
 	if err := makePrivate(cfg.FS, cfg.Dir); err != nil {
 		return nil, errors.Join(fmt.Errorf("store: cannot make %s unreadable for other users: %w", cfg.Dir, err),
 			unlock.Close())
@@ -149,7 +159,7 @@ func (s *Store) open(fs vfs.FS, cfg Config) error {
 
 // giveUp closes what openDB has opened.
 func (s *Store) giveUp() error {
-	if s.stuck {
+	if s.stuck.Load() {
 		return nil // as in Close
 	}
 	var err error
@@ -163,7 +173,7 @@ func (s *Store) giveUp() error {
 func (s *Store) openDB(fs vfs.FS, cfg Config) (err error) {
 	defer func() {
 		if r := recover(); r != nil { // as in apply
-			s.stuck = true
+			s.stuck.Store(true)
 			err = fmt.Errorf("%v", r)
 		}
 	}()
@@ -263,14 +273,7 @@ func (s *Store) create() error {
 	return s.db.Apply(b, pebble.Sync)
 }
 
-func (s *Store) get(key []byte) ([]byte, error) {
-	v, closer, err := s.db.Get(key)
-	if err != nil {
-		return nil, err
-	}
-	v = append([]byte(nil), v...)
-	return v, closer.Close()
-}
+func (s *Store) get(key []byte) ([]byte, error) { return getFrom(s.db, key) }
 
 func (s *Store) getInt(key []byte) (int64, error) {
 	v, err := s.get(key)
@@ -322,7 +325,7 @@ func (s *Store) Close(zxid int64) error {
 	if s.spare != nil {
 		defer s.spare.close()
 	}
-	if s.stuck {
+	if s.stuck.Load() {
 		// Pebble cannot be closed. The directory stays locked until the process ends, because Pebble's goroutines may
 		// still write to it.
 		return s.Err()

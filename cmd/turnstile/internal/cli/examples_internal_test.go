@@ -23,7 +23,7 @@ func TestExamplesOfTheHelpEndWithoutAServer(t *testing.T) {
 	var lines []string
 	visit(root, root, func(cmd, _ *cobra.Command) {
 		switch cmd.Name() {
-		case "serve", "man", "version", "own-server", "status", "stop": // they ask no server
+		case "serve", "restore", "man", "version", "own-server", "status", "stop": // they ask no server
 			return
 		}
 		for line := range strings.Lines(cmd.Example) {

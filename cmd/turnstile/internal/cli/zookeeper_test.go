@@ -4,12 +4,14 @@ package cli_test
 
 import (
 	"encoding/json"
+	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/seed-a3166700/turnstile/internal/test/peer"
+	"github.com/seed-a3166700/turnstile/zktest"
 )
 
 // longSessions lets sessions outlast what a loaded machine takes for an election.
@@ -93,6 +95,45 @@ func TestEveryKindOfLockOnApacheZooKeeper(t *testing.T) {
 	if got := run(0, "revoke", "--records", "/r"); !strings.Contains(got, "maintenance") {
 		t.Errorf("the record is %q", got)
 	}
+}
+
+// A tree goes from Apache ZooKeeper to the embedded server and back, with data, access lists and sequence numbers.
+func TestTreeBetweenApacheZooKeeperAndTheEmbeddedServer(t *testing.T) {
+	t.Parallel()
+	apache := peer.ZooKeeper(t, longSessions).ConnectString()
+	embedded := zktest.Run(t).Addr()
+	run := func(code int, input, server, command string, args ...string) string {
+		t.Helper()
+		flags := []string{command, "--connect", server, "--connect-timeout", "1m", "--session-timeout", "40s"}
+		r := startWith(t, func(cmd *exec.Cmd) { cmd.Stdin = strings.NewReader(input) }, append(flags, args...)...)
+		r.wantCode(code)
+		return r.rest()
+	}
+	run(0, "", apache, "create", "-p", "/app/empty")
+	run(0, "", apache, "create", "/app/text", "text\xff")
+	run(0, "", apache, "create", "--auth", "digest:ann:secret", "--acl", "creator", "/app/list", "x")
+	run(0, "", apache, "create", "/app/jobs")
+	for range 3 {
+		run(0, "", apache, "create", "--sequence", "/app/jobs/job-")
+	}
+	run(0, "", apache, "rm", "/app/jobs/job-0000000000")
+	auth := []string{"--auth", "digest:ann:secret"}
+	with := func(args ...string) []string { return append(slices.Clone(auth), args...) }
+	there := run(0, "", apache, "export", with("/app")...)
+	run(0, there, embedded, "import", with("-p", "/copies/app")...)
+	run(0, there, embedded, "import", with("--compare", "-q", "/copies/app")...)
+	back := run(0, "", embedded, "export", with("/copies/app")...)
+	run(0, back, apache, "import", with("--resume", "-q", "-p", "/again/app")...)
+	run(0, there, apache, "import", with("--compare", "-q", "/again/app")...)
+	for _, server := range []string{apache, embedded} {
+		path := map[string]string{apache: "/again", embedded: "/copies"}[server] + "/app/jobs/job-"
+		if got := run(0, "", server, "create", "--sequence", path); got != path+"0000000003\n" {
+			t.Errorf("the next job is %q", got)
+		}
+	}
+	run(77, "", embedded, "get", "/copies/app/list")
+	run(1, there, embedded, "import", with("--compare", "/copies/app")...) // there is another job
+	run(70, "", apache, "backup", t.TempDir()+"/b.tar")
 }
 
 // lockInTurn has two commands hold a lock one after the other, with an event while the first holds it and the second

@@ -23,8 +23,7 @@ import (
 
 func newImport(app *command.App) *cobra.Command {
 	a := newAccess(app)
-	var parents bool
-	var limit int
+	m := &importer{access: a}
 	cmd := a.run(&cobra.Command{
 		Use:   "import PATH",
 		Short: "Create a node and everything below it from standard input",
@@ -35,10 +34,16 @@ machine leaves behind stays; turnstile rm -r deletes it.
 
 Sequence numbers continue where the original was: a queue or any other node with numbered children works as the
 original. Only the creation of children moves a node's next number, so the command creates and deletes as many
-as the original had; --sequence-limit says how many are too many.` +
+as the original had; --sequence-limit says how many are too many.
+
+For large trees --resume creates what is missing and passes over what is there, so that an import that was
+interrupted goes on. It deletes and overwrites nothing. A node that the server does not take for its size is left
+out. At the end everything is read back, and nodes that differ from the input are listed, with exit code 1.
+--compare does only that.` +
 			fmt.Sprintf(exitCodes, "PATH exists, or its parent does not"),
 		Example: `  turnstile import /app < app.jsonl
-  turnstile import -p /copies/app < app.jsonl`,
+  turnstile import -p /copies/app < app.jsonl
+  turnstile import --compare /copies/app < app.jsonl`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return command.Usagef(cmd, "unexpected argument %q: the input comes from standard input", args[1])
@@ -46,19 +51,24 @@ as the original had; --sequence-limit says how many are too many.` +
 			if err := a.ParsePath(cmd, args, "/app"); err != nil {
 				return err
 			}
-			if limit < 0 {
-				return command.Usagef(cmd, "--sequence-limit must not be negative: %d", limit)
+			if m.limit < 0 {
+				return command.Usagef(cmd, "--sequence-limit must not be negative: %d", m.limit)
 			}
 			return a.writable(cmd)
 		},
 	}, "/app", "a JSON object", func(ctx context.Context, client *zk.Client) error {
-		return (&importer{access: a, client: client, parents: parents, limit: limit}).run(ctx)
+		m.client = client
+		return m.run(ctx)
 	})
 	flags := cmd.Flags()
-	flags.IntVar(&limit, "sequence-limit", 1_000_000, "refuse input whose sequence numbers need more than `N` "+
+	flags.IntVar(&m.limit, "sequence-limit", 1_000_000, "refuse input whose sequence numbers need more than `N` "+
 		"creations to continue; 0 lets them begin again")
-	flags.BoolVarP(&parents, "parents", "p", false, "create parents that are missing; they stay if the "+
+	flags.BoolVarP(&m.parents, "parents", "p", false, "create parents that are missing; they stay if the "+
 		"import fails")
+	flags.BoolVar(&m.resume, "resume", false, "create what is missing, and compare everything at the end")
+	flags.BoolVar(&m.compare, "compare", false, "create nothing, and list the nodes that differ from the input")
+	cmd.MarkFlagsMutuallyExclusive("resume", "compare")
+	command.Rivals(cmd, "resume", "compare")
 	return cmd
 }
 
@@ -67,12 +77,15 @@ type importer struct {
 	*access
 	client  *zk.Client
 	parents bool
+	resume  bool
+	compare bool
 	limit   int // of the creations that continue sequence numbers
 	spool   *os.File
 	numbers []number        // what sequence numbers are to continue
 	unset   map[string]bool // nodes that may not be set, and have version 0
 	batches []batch         // that were or may have been created, in this order
 	created int
+	large   []string // that the server does not take, with --resume
 }
 
 // batch is a part of the input that is created in one transaction.
@@ -108,6 +121,9 @@ func (m *importer) run(ctx context.Context) (err error) {
 			Hint: "nothing was created",
 		}
 	}
+	if m.compare {
+		return m.compareAll(ctx)
+	}
 	if m.parents || lastSlash(m.Path) == 0 { // at least the chroot
 		if err := m.makeParents(ctx); err != nil {
 			return err
@@ -116,10 +132,16 @@ func (m *importer) run(ctx context.Context) (err error) {
 	if err = m.create(ctx); err == nil {
 		err = m.continueNumbers(ctx)
 	}
-	if err != nil {
+	switch {
+	case err != nil && m.resume:
+		return besides(m.Explain(ctx, m.client, err), errors.New("what was created stays, and --resume goes on"))
+	case err != nil:
 		return m.undo(ctx, err)
 	}
 	m.App.Did.Store(true)
+	if m.resume {
+		return m.compareAll(ctx)
+	}
 	return m.App.Report(m.AsJSON, map[string]any{"path": m.Path, "created": m.created}, "")
 }
 
@@ -195,7 +217,7 @@ func (m *importer) create(ctx context.Context) error {
 	if err := m.client.Sync(ctx, m.Path); err != nil {
 		return err
 	}
-	if _, there, err := m.client.Exists(ctx, m.Path); err != nil || there {
+	if _, there, err := m.client.Exists(ctx, m.Path); err != nil || there && !m.resume {
 		return cmp.Or(err, m.exists())
 	}
 	var nodes []entry
@@ -207,7 +229,11 @@ func (m *importer) create(ctx context.Context) error {
 			return true
 		}
 		m.batches = append(m.batches, batch{begin, len(nodes)})
-		failure = m.send(ctx, nodes)
+		if m.resume {
+			failure = m.sendMissing(ctx, nodes)
+		} else {
+			failure = m.send(ctx, nodes)
+		}
 		nodes, size = nodes[:0], 0
 		return failure == nil
 	}

@@ -131,7 +131,8 @@ func (b *base) acquireInside(
 	waiting, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	in := &inside{
-		base: b, id: insides.Add(1), of: of, kind: kind, outer: outer, since: r.event.Since, fail: fail, call: r.event.ID,
+		base: b, id: insides.Add(1), of: of, kind: kind, outer: outer, fail: fail,
+		since: r.event.Since, call: r.event.ID,
 	}
 	r.inside = in
 	timer := time.AfterFunc(longWait, in.publish)
@@ -146,7 +147,8 @@ func (b *base) acquireInside(
 func (in *inside) tell(err *DeadlockError) {
 	if hook := in.base.cfg.Hooks.Deadlock; hook != nil {
 		hook(Event{
-			ID: in.call, Path: in.base.name, Kind: in.kind, Queued: true, Since: in.since, Took: time.Since(in.since), Err: err,
+			ID: in.call, Path: in.base.name, Kind: in.kind, Queued: true,
+			Since: in.since, Took: time.Since(in.since), Err: err,
 		})
 	}
 }

@@ -107,7 +107,7 @@ func TestDeadlockOverThreeProcessesEnds(t *testing.T) {
 					}
 					results[i] <- err
 				}()
-				time.Sleep(20 * time.Millisecond) // so that it is known which came last
+				time.Sleep(20 * time.Millisecond) // real: so that it is known which came last, by the server
 			}
 			victim := n - 1
 			if l.name == "simple" { // it has no line, in which one would be the last
@@ -190,12 +190,12 @@ func TestDeadlockOfReadersEnds(t *testing.T) {
 	results := make(chan error, 2)
 	go func() {
 		_, err := one[1].Lock(h1.Context())
-		_ = h1.Unlock() //nolint:contextcheck // it is over
+		_ = h1.Unlock()
 		results <- err
 	}()
 	go func() {
 		_, err := two[0].Lock(h2.Context())
-		_ = h2.Unlock() //nolint:contextcheck // it is over
+		_ = h2.Unlock()
 		results <- err
 	}()
 	first, second := <-results, <-results
@@ -308,14 +308,15 @@ func TestOrdinaryWaitsTellNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, wait := range []struct {
-		ctx  context.Context
+		in   func() context.Context
 		m    *lock.Mutex
 		time time.Duration
 	}{
-		{t.Context(), outside, 300 * time.Millisecond}, {h.Context(), ignored, 300 * time.Millisecond},
-		{h.Context(), short, 20 * time.Millisecond},
+		{t.Context, outside, 300 * time.Millisecond},
+		{h.Context, ignored, 300 * time.Millisecond},
+		{h.Context, short, 20 * time.Millisecond},
 	} {
-		ctx, cancel := context.WithTimeout(wait.ctx, wait.time)
+		ctx, cancel := context.WithTimeout(wait.in(), wait.time)
 		if _, err := wait.m.Lock(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
@@ -423,7 +424,7 @@ func TestDeadlockIsNotCertainWhileAMemberIsCutOff(t *testing.T) {
 		if err != nil || len(found) > 1 || len(found) == 1 && found[0].Confirmed {
 			t.Fatalf("%+v, %v", found, err)
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond) // real: a server is asked
 	}
 	srv.Control(nil)
 	first, last := <-results, <-results

@@ -232,7 +232,8 @@ func (g *graph) reasons(w *Wait) []reason {
 		}
 		for _, other := range slices.Backward(s.waits) {
 			switch {
-			case w.Czxid == 0, other.Czxid == 0, other.Czxid >= w.Czxid, g.gone[other], other.Kind == Reader && w.Kind == Reader:
+			case w.Czxid == 0, other.Czxid == 0, other.Czxid >= w.Czxid, g.gone[other]: // not before it, or not stuck
+			case other.Kind == Reader && w.Kind == Reader:
 			default:
 				return []reason{{path: path, ahead: other}}
 			}

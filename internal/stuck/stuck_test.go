@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/seed-a3166700/turnstile/internal/stuck"
@@ -42,8 +43,10 @@ func TestDeadlocksAreFound(t *testing.T) {
 		want  []string // the records of each deadlock, in the order of the cycle
 	}{
 		"nothing": {},
-		"a chain": {waits: []*stuck.Wait{wait("a", "/b", 10, x, hold("/a", 1, x)), wait("b", "/c", 11, x, hold("/b", 2, x))}},
-		"itself":  {waits: []*stuck.Wait{wait("a", "/a", 10, x, hold("/a", 1, x))}, want: []string{"[a]"}},
+		"a chain": {waits: []*stuck.Wait{
+			wait("a", "/b", 10, x, hold("/a", 1, x)), wait("b", "/c", 11, x, hold("/b", 2, x)),
+		}},
+		"itself": {waits: []*stuck.Wait{wait("a", "/a", 10, x, hold("/a", 1, x))}, want: []string{"[a]"}},
 		"two": {waits: []*stuck.Wait{
 			wait("a", "/b", 10, x, hold("/a", 1, x)), wait("b", "/a", 11, x, hold("/b", 2, x)),
 		}, want: []string{"[b a]"}},
@@ -137,7 +140,8 @@ func TestAWaitIsTheSameAfterItWasRead(t *testing.T) {
 	for i, change := range []func(*stuck.Wait){
 		func(w *stuck.Wait) { w.Record = "b" }, func(w *stuck.Wait) { w.ID++ }, func(w *stuck.Wait) { w.Node += "x" },
 		func(w *stuck.Wait) { w.Holds[0].Kind = stuck.Writer }, func(w *stuck.Wait) { w.Holds[0].Token++ },
-		func(w *stuck.Wait) { w.Limit++ }, func(w *stuck.Wait) { w.Holds = append(w.Holds, hold("/b", 2, stuck.Reader)) },
+		func(w *stuck.Wait) { w.Limit++ },
+		func(w *stuck.Wait) { w.Holds = append(w.Holds, hold("/b", 2, stuck.Reader)) },
 	} {
 		other := read()
 		if change(other); w.Same(other) {
@@ -149,10 +153,10 @@ func TestAWaitIsTheSameAfterItWasRead(t *testing.T) {
 // A long chain of waits takes no stack, and not the square of its length.
 func TestManyWaits(t *testing.T) {
 	t.Parallel()
-	const n = 20_000
+	const n = 5_000
 	waits := make([]*stuck.Wait, n)
 	for i := range waits {
-		waits[i] = wait(fmt.Sprint(i), fmt.Sprint("/", (i+1)%n), int64(n+i), stuck.Exclusive,
+		waits[i] = wait(strconv.Itoa(i), fmt.Sprint("/", (i+1)%n), int64(n+i), stuck.Exclusive,
 			hold(fmt.Sprint("/", i), int64(i+1), stuck.Exclusive))
 	}
 	if found := stuck.Find(waits); len(found) != 1 || len(found[0].Cycle) != n {

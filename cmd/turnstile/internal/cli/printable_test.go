@@ -61,6 +61,8 @@ var shows = []shower{
 	{args: "locks", shows: true},
 	{args: "locks --watch", shows: true, stream: true},
 	{args: "sessions", shows: true},
+	{args: "deadlocks", shows: true},
+	{args: "deadlocks --watch", stream: true},
 	{args: "exporter --listen 127.0.0.1:0", stream: true},
 	{args: "gc --older-than 0s", data: true},
 	{args: "backup -"},
@@ -378,6 +380,12 @@ func hostileTree(t *testing.T, server string, sess *zk.Session) *strings.Replace
 	create("/"+hostileName+"/"+guid+"lock-", owner, zk.EphemeralSequential)
 	create("/names/"+hostileName, hostile, zk.Persistent)
 	create("/data", hostile, zk.Persistent)
+	create("/turnstile/waits/"+strings.ToLower(fmt.Sprintf("0x%x", uint64(sess.ID()))), marshal(map[string]any{
+		"owner": json.RawMessage(owner), "waits": []any{map[string]any{
+			"id": 1, "paths": []string{"/" + hostile}, "kind": "exclusive", "since": time.Now(),
+			"holds": []any{map[string]any{"paths": []string{"/" + hostile}, "token": 1, "kind": "exclusive"}},
+		}},
+	}), zk.Ephemeral)
 	create("/gm/"+hostileName, hostile, zk.Ephemeral)
 	create("/services/"+hostileName, "", zk.Persistent)
 	create("/services/users/i1", marshal(map[string]any{

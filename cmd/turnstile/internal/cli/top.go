@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -238,7 +239,9 @@ func parseSrvr(text string) top.Server {
 		case "Latency min/avg/max":
 			s.Latency = value
 			if parts := strings.Split(value, "/"); len(parts) == 3 {
-				s.Latency = parts[1] + " ms"
+				if ms, err := strconv.ParseFloat(parts[1], 64); err == nil {
+					s.Latency = fmt.Sprintf("%.2f ms", ms)
+				}
 			}
 		case "Connections":
 			s.Connections = number()

@@ -39,7 +39,7 @@ func (m *model) room() int {
 
 // screen returns the lines of the screen.
 func (m *model) screen() []string {
-	lines := []string{m.header(), m.tabs(), ""}
+	lines := []string{m.header(), m.tabs(), m.filtered()}
 	switch {
 	case m.width < 40 || m.height < 10:
 		return []string{cutEnd("turnstile top needs at least 40 x 10", m.width)}
@@ -134,13 +134,23 @@ func (m *model) tabs() string {
 			held += min(1, e.Holding)
 			waiting += e.Waiting
 		}
-		counts = s.looks[faint].Render(fmt.Sprintf("%d held  %d waiting", held, waiting))
+		counts = s.looks[faint].Render(fmt.Sprintf("%d held, %d wait", held, waiting))
 	}
 	left := " " + strings.Join(parts, "  ")
 	if width(left)+width(counts)+2 > m.width {
 		counts = ""
 	}
 	return cutEnd(m.between(left, counts), m.width)
+}
+
+// filtered says that not everything is shown.
+func (m *model) filtered() string {
+	l := m.lists[m.view]
+	if l == nil || l.filter == "" {
+		return ""
+	}
+	text := cutEnd(fmt.Sprintf("only %q: %d", clean(l.filter), len(l.rows)), m.width-20)
+	return "  " + m.styles.hot.Render(text) + m.styles.looks[faint].Render("  Esc shows all")
 }
 
 // above returns the lines above the table.
@@ -213,17 +223,21 @@ func (m *model) foot() string {
 	if m.notice != "" && time.Now().Before(m.noticeUntil) {
 		return " " + s.hot.Render(cutEnd(m.notice, m.width-2))
 	}
-	if f := m.lists[viewLocks]; m.view < viewHelp {
-		if f = m.lists[m.view]; f.filter != "" {
-			text := fmt.Sprintf("filter %q, %d shown", clean(f.filter), len(f.rows))
-			return " " + s.hot.Render(cutEnd(text, m.width-20)) + s.looks[faint].Render("   Esc all")
-		}
+	if m.view == viewHelp {
+		return " " + s.looks[faint].Render("any key goes back")
 	}
-	keys := []string{"/", "filter", "s", "sort", "Enter", "line", "p", "pause", "y", "copy path", "?", "help", "q", "quit"}
+	keys := []string{"/", "filter"}
 	if m.view == viewLock {
-		keys = []string{"Esc", "back", "p", "pause", "y", "copy path", "?", "help", "q", "quit"}
+		keys = []string{"Esc", "back"}
 	}
-	if m.cfg.Changes {
+	if len(orders[m.view]) > 0 {
+		keys = append(keys, "s", "sort")
+	}
+	if m.view <= viewLeaders {
+		keys = append(keys, "Enter", "line")
+	}
+	keys = append(keys, "p", "pause", "y", "copy path", "?", "help", "q", "quit")
+	if m.cfg.Changes && (m.view == viewLocks || m.view == viewLeaders || m.view == viewLock) {
 		keys = append([]string{"r", "revoke", "F", "force"}, keys...)
 	}
 	line := ""

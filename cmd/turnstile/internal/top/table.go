@@ -17,6 +17,7 @@ type column struct {
 	grow   int // its share
 	right  bool
 	middle bool // what is too long loses its middle
+	wide   bool // it is shown on a wide screen alone
 }
 
 // A look is how a cell is drawn.
@@ -158,15 +159,25 @@ func (l *list) visible(height int) []row {
 	return l.rows[l.first:min(len(l.rows), l.first+height)]
 }
 
-// widths shares the width of the screen among the columns. The marker of the cursor takes two.
+// wideFrom is how many columns a wide screen has.
+const wideFrom = 100
+
+// widths shares the width of the screen among the columns; one that is not shown gets none. The marker of the cursor
+// takes two, and each space between columns too.
 func widths(columns []column, total int) []int {
-	left, shares := total-2-2*(len(columns)-1), 0
+	hidden := func(c column) bool { return c.wide && total < wideFrom-1 }
+	left, shares := total, 0
 	for _, c := range columns {
-		left -= c.width
-		shares += c.grow
+		if !hidden(c) {
+			left -= c.width + 2
+			shares += c.grow
+		}
 	}
 	list := make([]int, len(columns))
 	for i, c := range columns {
+		if hidden(c) {
+			continue
+		}
 		if list[i] = c.width; c.grow > 0 {
 			list[i] = max(4, left*c.grow/shares)
 			left -= list[i]
@@ -178,8 +189,11 @@ func widths(columns []column, total int) []int {
 
 // head draws the names of the columns.
 func (s styles) head(columns []column, sizes []int, sorted string) string {
-	parts := make([]string, len(columns))
+	var parts []string
 	for i, c := range columns {
+		if sizes[i] == 0 {
+			continue
+		}
 		style := s.label
 		if c.name == sorted {
 			style = s.label.Underline(true)
@@ -187,9 +201,9 @@ func (s styles) head(columns []column, sizes []int, sorted string) string {
 		name := cutEnd(c.name, sizes[i])
 		space := strings.Repeat(" ", max(0, sizes[i]-width(name)))
 		if c.right {
-			parts[i] = space + style.Render(name)
+			parts = append(parts, space+style.Render(name))
 		} else {
-			parts[i] = style.Render(name) + space
+			parts = append(parts, style.Render(name)+space)
 		}
 	}
 	return "  " + strings.Join(parts, "  ")
@@ -205,6 +219,9 @@ func (s styles) row(columns []column, sizes []int, r row, chosen bool) string {
 	var b strings.Builder
 	b.WriteString(marker)
 	for i, c := range columns {
+		if sizes[i] == 0 {
+			continue
+		}
 		if i > 0 {
 			b.WriteString(base.Render("  "))
 		}

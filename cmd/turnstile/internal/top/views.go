@@ -88,11 +88,17 @@ func election(e survey.Entry) bool {
 		len(e.Holders) > 0 && e.Holders[0].Kind == lock.Candidate
 }
 
-func since(e survey.Entry, now time.Time) time.Duration {
+// held returns for how long an entry has been held: since the node of its holder was made, or since this screen has
+// seen another holder.
+func (m *model) held(e survey.Entry) time.Duration {
 	if len(e.Holders) == 0 {
 		return 0
 	}
-	return max(0, now.Sub(e.Holders[0].Since))
+	d := m.now.Sub(e.Holders[0].Since)
+	if past := m.past[e.Path]; past != nil {
+		d = min(d, m.now.Sub(past.last[len(past.last)-1].at))
+	}
+	return max(0, d)
 }
 
 // locks are all that is held or waited for.
@@ -119,7 +125,7 @@ func (m *model) locks() page {
 		case "WAITING":
 			return cmp.Compare(b.Waiting, a.Waiting)
 		case "HELD":
-			return cmp.Compare(since(b, m.now), since(a, m.now))
+			return cmp.Compare(m.held(b), m.held(a))
 		}
 		return 0
 	})
@@ -130,7 +136,7 @@ func (m *model) locks() page {
 			waiting, longestText = cell{strconv.Itoa(e.Waiting), plain}, cell{ago(wait), waitLook(wait)}
 		}
 		if len(e.Holders) > 0 {
-			held = cell{ago(since(e, m.now)), plain}
+			held = cell{ago(m.held(e)), plain}
 		}
 		p.rows = append(p.rows, row{
 			key: e.Path, path: e.Path, search: e.Path,
@@ -200,7 +206,7 @@ func (m *model) leaders() page {
 	slices.SortStableFunc(list, func(a, b survey.Entry) int {
 		switch order {
 		case "LEADS":
-			return cmp.Compare(since(a, m.now), since(b, m.now))
+			return cmp.Compare(m.held(a), m.held(b))
 		case "CHANGES":
 			return cmp.Compare(changes(b), changes(a))
 		}
@@ -209,7 +215,7 @@ func (m *model) leaders() page {
 	for _, e := range list {
 		leads, term, changed := cell{"·", faint}, cell{"·", faint}, cell{"·", faint}
 		if len(e.Holders) > 0 {
-			leads = cell{ago(since(e, m.now)), plain}
+			leads = cell{ago(m.held(e)), plain}
 			term = cell{strconv.FormatInt(int64(e.Holders[0].Token), 10), faint}
 		}
 		if n := changes(e); n > 0 {
@@ -284,9 +290,9 @@ func (m *model) queuesPage() page {
 func (m *model) sessionsPage() page {
 	p := page{
 		columns: []column{
-			{name: "SESSION", width: 18}, {name: "ADDRESS", grow: 3}, {name: "HEARD", width: 6, right: true},
-			{name: "NODES", width: 5, right: true}, {name: "HOLDS", grow: 2, middle: true}, {name: "WAITS", grow: 2, middle: true},
-			{name: "OWNER", grow: 3},
+			{name: "SESSION", width: 17}, {name: "ADDRESS", grow: 4}, {name: "HEARD", width: 5, right: true},
+			{name: "NODES", width: 5, right: true, wide: true}, {name: "HOLDS, → WAITS", grow: 5, middle: true},
+			{name: "OWNER", grow: 4},
 		},
 		empty: "No session is known yet.",
 	}
@@ -313,16 +319,20 @@ func (m *model) sessionsPage() page {
 			}
 		}
 	}
-	paths := func(list []string) cell {
-		if len(list) == 0 {
+	paths := func(holds, waits []string) cell {
+		slices.Sort(holds)
+		slices.Sort(waits)
+		for i := range waits {
+			waits[i] = "→ " + waits[i]
+		}
+		list := slices.Concat(waits, holds)
+		switch {
+		case len(list) == 0:
 			return cell{"·", faint}
+		case len(list) > 1:
+			return cell{fmt.Sprintf("+%d %s", len(list)-1, clean(list[0])), plain}
 		}
-		slices.Sort(list)
-		text := clean(list[0])
-		if len(list) > 1 {
-			text = fmt.Sprintf("+%d %s", len(list)-1, text)
-		}
-		return cell{text, plain}
+		return cell{clean(list[0]), plain}
 	}
 	for id, s := range known {
 		heard, nodes, address, owner := cell{"·", faint}, cell{"·", faint}, cell{"·", faint}, cell{"·", faint}
@@ -345,7 +355,7 @@ func (m *model) sessionsPage() page {
 		name := fmt.Sprintf("0x%x", uint64(id))
 		p.rows = append(p.rows, row{
 			key: name, search: strings.Join(slices.Concat(holds[id], waits[id]), " "),
-			cells: []cell{{name, plain}, address, heard, nodes, paths(holds[id]), paths(waits[id]), owner},
+			cells: []cell{{name, plain}, address, heard, nodes, paths(holds[id], waits[id]), owner},
 		})
 	}
 	slices.SortFunc(p.rows, func(a, b row) int { return cmp.Or(len(a.key)-len(b.key), strings.Compare(a.key, b.key)) })
@@ -357,8 +367,9 @@ func (m *model) serversPage() page {
 	number := func(name string, width int) column { return column{name: name, width: width, right: true} }
 	p := page{
 		columns: []column{
-			{name: "SERVER", grow: 1}, {name: "MODE", width: 10}, {name: "VERSION", width: 8}, number("LATENCY", 7),
-			number("QUEUED", 6), number("CONNS", 5), number("WATCHES", 7), number("NODES", 7), number("LAG", 5),
+			{name: "SERVER", grow: 1}, {name: "MODE", width: 10}, {name: "VERSION", width: 8, wide: true},
+			number("LATENCY", 8), number("QUEUED", 6), number("CONNS", 5), number("WATCHES", 7),
+			{name: "NODES", width: 8, right: true, wide: true}, number("LAG", 5),
 		},
 		empty: "The servers have not been asked yet.",
 	}
@@ -414,7 +425,7 @@ func (m *model) line() page {
 		if e.Layout != "" {
 			layout = ", layout " + e.Layout
 		}
-		p.top = append(p.top, fmt.Sprintf("%s%s   %d held, %d waiting", kindWord(e), layout, e.Holding, e.Waiting))
+		p.top = append(p.top, fmt.Sprintf("%s%s, %d held, %d waiting", kindWord(e), layout, e.Holding, e.Waiting))
 		if e.Groups > 1 {
 			p.top = append(p.top, "Not all contenders here exclude each other.")
 		}

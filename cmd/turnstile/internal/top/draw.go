@@ -42,7 +42,7 @@ func (m *model) screen() []string {
 	lines := []string{m.header(), m.tabs(), m.filtered()}
 	switch {
 	case m.width < 40 || m.height < 10:
-		return []string{cutEnd("turnstile top needs at least 40 x 10", m.width)}
+		return []string{cutEnd("too small: 40 x 10 at least", m.width)}
 	case m.view == viewHelp:
 		lines = append(lines, m.help()...)
 	case m.snapshot == nil:
@@ -53,9 +53,10 @@ func (m *model) screen() []string {
 			lines = append(lines, text)
 		}
 		l := m.lists[m.view]
-		sizes := widths(p.columns, m.width-1)
+		shown := l.visible(m.room())
+		sizes := widths(p.columns, shown, m.width-1)
 		lines = append(lines, m.styles.head(p.columns, sizes, p.sorted))
-		for _, r := range l.visible(m.room()) {
+		for _, r := range shown {
 			lines = append(lines, m.styles.row(p.columns, sizes, r, r.key == l.cursor))
 		}
 		if len(l.rows) == 0 {

@@ -4,7 +4,6 @@ package top
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -360,7 +359,7 @@ func (m *model) chosenPath() string {
 
 // load reads what the view shows besides the snapshot, unless it is being read.
 func (m *model) load() tea.Cmd {
-	if m.loading || m.paused || m.snapshot == nil || m.snapshot.Mode == survey.Cut {
+	if m.loading || m.paused && !m.loaded.IsZero() || m.snapshot == nil || m.snapshot.Mode == survey.Cut {
 		return nil
 	}
 	v := m.view
@@ -416,9 +415,6 @@ func (m *model) takeLoaded(msg loadedMsg) {
 	}
 	m.arrange(false)
 }
-
-// errGone is that of a lock whose line cannot be read since its path has gone.
-var errGone = errors.New("there is no such lock now")
 
 // lastPart returns the last part of a path.
 func lastPart(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }

@@ -17,7 +17,7 @@ type column struct {
 	grow   int // its share
 	right  bool
 	middle bool // what is too long loses its middle
-	wide   bool // it is shown on a wide screen alone
+	from   int  // how wide a screen must be to show it
 }
 
 // A look is how a cell is drawn.
@@ -159,30 +159,58 @@ func (l *list) visible(height int) []row {
 	return l.rows[l.first:min(len(l.rows), l.first+height)]
 }
 
-// wideFrom is how many columns a wide screen has.
-const wideFrom = 100
-
 // widths shares the width of the screen among the columns; one that is not shown gets none. The marker of the cursor
-// takes two, and each space between columns too.
-func widths(columns []column, total int) []int {
-	hidden := func(c column) bool { return c.wide && total < wideFrom-1 }
-	left, shares := total, 0
-	for _, c := range columns {
-		if !hidden(c) {
-			left -= c.width + 2
-			shares += c.grow
+// takes two, and each space between columns too. Columns that grow get their shares, but no more than their text needs
+// as long as others need more; what is left is the first one's.
+func widths(columns []column, rows []row, total int) []int {
+	list := make([]int, len(columns))
+	left := total
+	open := make(map[int]int) // the columns that grow, and what their text needs
+	for i, c := range columns {
+		switch {
+		case total < c.from-1:
+			continue
+		case c.grow == 0:
+			list[i] = c.width
+			left -= c.width
+		default:
+			open[i] = width(c.name)
+			for _, r := range rows {
+				if i < len(r.cells) {
+					open[i] = max(open[i], width(r.cells[i].text))
+				}
+			}
+		}
+		left -= 2
+	}
+	for settled := true; settled; {
+		settled = false
+		shares, rest := 0, left
+		for i := range open {
+			shares += columns[i].grow
+		}
+		for i, need := range open {
+			if need*shares <= rest*columns[i].grow {
+				list[i] = need
+				left -= need
+				delete(open, i)
+				settled = true
+			}
 		}
 	}
-	list := make([]int, len(columns))
+	shares := 0
+	for i := range open {
+		shares += columns[i].grow
+	}
 	for i, c := range columns {
-		if hidden(c) {
-			continue
-		}
-		if list[i] = c.width; c.grow > 0 {
+		if _, ok := open[i]; ok {
 			list[i] = max(4, left*c.grow/shares)
 			left -= list[i]
 			shares -= c.grow
 		}
+	}
+	if first := slices.IndexFunc(columns, func(c column) bool { return c.grow > 0 }); first >= 0 && left > 0 {
+		list[first] += left
 	}
 	return list
 }

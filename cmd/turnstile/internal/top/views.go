@@ -30,6 +30,9 @@ var orders = map[view][]string{ //nolint:gochecknoglobals // a table
 	viewQueues:  {"OLDEST", "READY", "DEAD", "PATH"},
 }
 
+// wideScreen is how wide a screen is that shows everything.
+const wideScreen = 100
+
 // Waits of this length are drawn as worth a look, and as most likely stuck.
 const (
 	longWait  = time.Minute
@@ -106,8 +109,8 @@ func (m *model) locks() page {
 	order := orders[viewLocks][m.lists[viewLocks].order]
 	p := page{
 		columns: []column{
-			{name: "PATH", grow: 5, middle: true}, {name: "KIND", width: 8}, {name: "HOLDER", grow: 4},
-			{name: "HELD", width: 6, right: true}, {name: "WAITING", width: 7, right: true},
+			{name: "PATH", grow: 5, middle: true}, {name: "KIND", width: 8, from: 64}, {name: "HOLDER", grow: 4},
+			{name: "HELD", width: 6, right: true, from: 50}, {name: "WAITING", width: 7, right: true},
 			{name: "LONGEST", width: 7, right: true},
 		},
 		empty: "Nothing is held, and nobody waits.",
@@ -291,7 +294,7 @@ func (m *model) sessionsPage() page {
 	p := page{
 		columns: []column{
 			{name: "SESSION", width: 17}, {name: "ADDRESS", grow: 4}, {name: "HEARD", width: 5, right: true},
-			{name: "NODES", width: 5, right: true, wide: true}, {name: "HOLDS, → WAITS", grow: 5, middle: true},
+			{name: "NODES", width: 5, right: true, from: wideScreen}, {name: "HOLDS, → WAITS", grow: 5, middle: true},
 			{name: "OWNER", grow: 4},
 		},
 		empty: "No session is known yet.",
@@ -367,9 +370,9 @@ func (m *model) serversPage() page {
 	number := func(name string, width int) column { return column{name: name, width: width, right: true} }
 	p := page{
 		columns: []column{
-			{name: "SERVER", grow: 1}, {name: "MODE", width: 10}, {name: "VERSION", width: 8, wide: true},
+			{name: "SERVER", grow: 1}, {name: "MODE", width: 10}, {name: "VERSION", width: 8, from: wideScreen},
 			number("LATENCY", 8), number("QUEUED", 6), number("CONNS", 5), number("WATCHES", 7),
-			{name: "NODES", width: 8, right: true, wide: true}, number("LAG", 5),
+			{name: "NODES", width: 8, right: true, from: wideScreen}, number("LAG", 5),
 		},
 		empty: "The servers have not been asked yet.",
 	}

@@ -24,13 +24,24 @@ func clean(s string) string {
 		s = strings.ToValidUTF8(s[:maxText], "") + "…"
 	}
 	s = command.Printable(s)
-	odd := func(r rune) bool { return unicode.In(r, unicode.M, unicode.Regional_Indicator, unicode.Sk) }
-	if ansi.StringWidth(s) == ansi.StringWidthWc(s) && !strings.ContainsFunc(s, odd) {
+	// Marks combine, and two of the others may be drawn as one.
+	odd := func(r rune) bool {
+		return unicode.In(r, unicode.M, unicode.Regional_Indicator, unicode.Sk) && r > unicode.MaxASCII
+	}
+	if s = escape(s, odd); ansi.StringWidth(s) != ansi.StringWidthWc(s) {
+		s = escape(s, func(r rune) bool { return r > unicode.MaxASCII })
+	}
+	return s
+}
+
+// escape writes some characters in ASCII.
+func escape(s string, which func(rune) bool) string {
+	if !strings.ContainsFunc(s, which) {
 		return s
 	}
 	var b strings.Builder
 	for _, r := range s {
-		if r < unicode.MaxASCII {
+		if !which(r) {
 			b.WriteRune(r)
 			continue
 		}
@@ -57,7 +68,11 @@ func cutMiddle(s string, most int) string {
 	if i := strings.LastIndexByte(s, '/'); i > 0 {
 		tail = max(tail, min(width(s[i:]), (most-1)*2/3))
 	}
-	return ansi.Truncate(s, most-1-tail, "") + "…" + ansi.TruncateLeft(s, n-tail, "")
+	end := ansi.TruncateLeft(s, n-tail, "")
+	for more := n - tail + 1; width(end) > tail; more++ { // it began in the middle of a wide character
+		end = ansi.TruncateLeft(s, more, "")
+	}
+	return ansi.Truncate(s, most-1-tail, "") + "…" + end
 }
 
 // fit returns text that takes exactly so many columns.

@@ -109,8 +109,11 @@ func (m *model) header() string {
 	if m.cfg.Changes {
 		right = s.hot.Render("changes on") + "  " + right
 	}
+	if width(brand)+width(right)+12 > m.width { // the name of the ensemble matters more
+		brand, right = " ", state
+	}
 	most := max(8, m.width-3-width(brand)-width(right))
-	return m.between(brand+s.looks[strong].Render(cutEnd(name, most)), right)
+	return cutEnd(m.between(brand+s.looks[strong].Render(cutEnd(name, most)), right), m.width)
 }
 
 // tabs names the views, and counts.

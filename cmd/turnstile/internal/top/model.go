@@ -170,16 +170,20 @@ func (m *model) tick() tea.Cmd {
 }
 
 // Update implements tea.Model.
-func (m *model) Update(msg tea.Msg) (_ tea.Model, cmd tea.Cmd) {
+func (m *model) Update(msg tea.Msg) (next tea.Model, cmd tea.Cmd) {
 	defer func() {
 		if r := recover(); r != nil {
-			m.err, cmd = panicked(r), tea.Quit
+			m.err = panicked(r)
+			next, cmd = m, tea.Quit
 		}
 	}()
 	return m, m.update(msg)
 }
 
 func (m *model) update(msg tea.Msg) tea.Cmd {
+	if m.err != nil { // View has panicked
+		return tea.Quit
+	}
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height

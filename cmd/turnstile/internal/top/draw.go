@@ -72,7 +72,11 @@ func (m *model) screen() []string {
 		lines = append(lines, "")
 	}
 	lines = append(lines[:m.height-1-len(below)], below...)
-	return append(lines, m.foot())
+	lines = append(lines, m.foot())
+	for i := range lines {
+		lines[i] = cutEnd(lines[i], m.width)
+	}
+	return lines
 }
 
 // between puts text at the left and at the right of a line.

@@ -189,7 +189,7 @@ func (m *model) leaders() page {
 	p := page{
 		columns: []column{
 			{name: "PATH", grow: 5, middle: true}, {name: "LEADER", grow: 5}, {name: "LEADS", width: 6, right: true},
-			{name: "TERM", width: 12, right: true}, {name: "STAND", width: 5, right: true},
+			{name: "TERM", width: 12, right: true, from: 64}, {name: "STAND", width: 5, right: true},
 			{name: "CHANGES", width: 7, right: true},
 		},
 		empty: "There is no election.",
@@ -409,7 +409,7 @@ func (m *model) line() page {
 	p := page{
 		columns: []column{
 			{name: "PLACE", width: 11}, {name: "OWNER", grow: 1}, {name: "FOR", width: 6, right: true},
-			{name: "SESSION", width: 18}, {name: "TOKEN", width: 12, right: true},
+			{name: "SESSION", width: 18, from: 64}, {name: "TOKEN", width: 12, right: true, from: 50},
 		},
 		empty: "Nobody holds it, and nobody waits.",
 	}

@@ -37,8 +37,8 @@ func newTop(app *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top [flags] [PATH]",
 		Short: "Show locks, waits, leaders, queues, sessions and servers on one screen",
-		Long: `Shows what is held or waited for at PATH and below it, or in the whole tree without PATH, and keeps it up to
-date. The keys 1 to 6 choose what it shows: locks, who waits for whom, leaders, queues, sessions, servers.
+		Long: `Shows what is held or waited for at PATH and below it, or in the whole tree without PATH, and keeps it up
+to date. The keys 1 to 6 choose what it shows: locks, who waits for whom, leaders, queues, sessions, servers.
 Enter shows the line of a lock, / filters, s sorts, p pauses, ? lists the keys, q quits.
 
 The servers tell of changes, as with "turnstile locks --watch". Besides that it reads only what the view shows:
@@ -117,11 +117,13 @@ func (t *topCall) run(ctx context.Context, client *zk.Client, in, out *os.File) 
 		return err
 	}
 	source := top.Source{
-		Next:     s.Next,
-		Owner:    owner,
-		Line:     func(ctx context.Context, path string) ([]lock.Contender, error) { return t.line(ctx, client, path) },
+		Next:  s.Next,
+		Owner: owner,
+		Line: func(ctx context.Context, path string) ([]lock.Contender, error) {
+			return lineOf(ctx, client, path)
+		},
 		Queue:    func(ctx context.Context, path string) (top.Queue, error) { return countQueue(ctx, client, path) },
-		Sessions: func(ctx context.Context) ([]top.Session, []string, error) { return t.sessions(ctx, client) },
+		Sessions: func(ctx context.Context) ([]top.Session, []string) { return t.sessions(ctx, client) },
 		Servers:  func(ctx context.Context) []top.Server { return t.servers(ctx, client) },
 		Revoke: func(
 			ctx context.Context, path string, holders map[string]lock.Token, reason string, force bool,
@@ -135,12 +137,13 @@ func (t *topCall) run(ctx context.Context, client *zk.Client, in, out *os.File) 
 		opts = append(opts, tea.WithColorProfile(colorprofile.ASCII))
 	}
 	return top.Run(ctx, source, top.Config{
-		Ensemble: t.Connection.Where(), Root: t.Path, Interval: time.Duration(t.interval), Changes: t.changes, Plain: plain,
+		Ensemble: t.Connection.Where(), Root: t.Path, Interval: time.Duration(t.interval), Changes: t.changes,
+		Plain: plain,
 	}, opts...)
 }
 
-// line returns the line of a lock, with what revocations have overwritten.
-func (t *topCall) line(ctx context.Context, client *zk.Client, path string) ([]lock.Contender, error) {
+// lineOf returns the line of a lock, with what revocations have overwritten.
+func lineOf(ctx context.Context, client *zk.Client, path string) ([]lock.Contender, error) {
 	list, err := lock.Inspect(ctx, client, path)
 	if err == nil {
 		err = restoreData(ctx, client, path, list)
@@ -166,7 +169,7 @@ func countQueue(ctx context.Context, client *zk.Client, path string) (top.Queue,
 }
 
 // sessions returns what the servers say of the sessions.
-func (t *topCall) sessions(ctx context.Context, client *zk.Client) ([]top.Session, []string, error) {
+func (t *topCall) sessions(ctx context.Context, client *zk.Client) (list []top.Session, lacks []string) {
 	s := &sessions{Access: t.Access}
 	found := make(map[int64]*sessionFacts)
 	of := func(id int64) *sessionFacts {
@@ -182,20 +185,19 @@ func (t *topCall) sessions(ctx context.Context, client *zk.Client) ([]top.Sessio
 	if sess, err := client.Session(ctx); err == nil {
 		delete(found, sess.ID()) // ours
 	}
-	lacks := make([]string, len(missing))
-	for i, lack := range missing {
-		lacks[i] = string(lack)
+	for _, lack := range missing {
+		lacks = append(lacks, string(lack))
 	}
-	var list []top.Session
 	for _, f := range found {
 		if nodes != nil {
 			f.ephemerals = nodes[f.id]
 		}
 		list = append(list, top.Session{
-			ID: f.id, Server: f.server, Address: f.address, Timeout: f.timeout, Answered: f.answered, Ephemerals: f.ephemerals,
+			ID: f.id, Server: f.server, Address: f.address, Timeout: f.timeout, Answered: f.answered,
+			Ephemerals: f.ephemerals,
 		})
 	}
-	return list, lacks, nil
+	return list, lacks
 }
 
 // servers asks the servers for their state.

@@ -28,7 +28,7 @@ type tmux struct {
 func inTmux(t *testing.T, env string, args ...string) *tmux {
 	t.Helper()
 	peer.Need(t, "tmux")
-	dir, err := os.MkdirTemp("", "tmux") // the path of a socket must be short
+	dir, err := os.MkdirTemp("", "tmux") //nolint:usetesting // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,8 @@ func inTmux(t *testing.T, env string, args ...string) *tmux {
 
 func (s *tmux) do(args ...string) string {
 	s.t.Helper()
-	out, err := exec.CommandContext(s.t.Context(), "tmux", append([]string{"-u", "-S", s.socket}, args...)...).CombinedOutput()
+	args = append([]string{"-u", "-S", s.socket}, args...)
+	out, err := exec.CommandContext(s.t.Context(), "tmux", args...).CombinedOutput()
 	if err != nil {
 		s.t.Fatalf("tmux %q: %v: %s", args, err, out)
 	}
@@ -110,7 +111,8 @@ func TestTopOfApacheZooKeeper(t *testing.T) {
 // topShowsAll looks at each view, and does what keys can do.
 func topShowsAll(t *testing.T, connect string, down, up func()) {
 	t.Helper()
-	s := inTmux(t, "", "top", "--allow-changes", "--interval", "200ms", "--session-timeout", "30s", "--connect", connect)
+	s := inTmux(t, "", "top", "--allow-changes", "--interval", "200ms", "--session-timeout", "30s",
+		"--connect", connect)
 	s.see("Nothing is held", connect, "live")
 	hold := func(args ...string) *running {
 		r := start(t, append([]string{"lock", "--connect", connect, "--session-timeout", "30s"}, args...)...)
@@ -145,8 +147,8 @@ func topShowsAll(t *testing.T, connect string, down, up func()) {
 	s.see("/jobs/report")
 	s.press("s", "s", "s") // by path
 	s.until("an order by path", func(screen string) bool {
-		at := strings.Index(screen, "/jobs/report")
-		return at > 0 && at < strings.Index(screen, "/leader ") && strings.Index(screen, "/leader ") < strings.Index(screen, "/other")
+		at := func(path string) int { return strings.Index(screen, path) }
+		return at("/jobs") > 0 && at("/jobs") < at("/leader ") && at("/leader ") < at("/other")
 	})
 	s.press("?")
 	s.see("change the view")
@@ -213,8 +215,8 @@ func fits(columns, lines int) func(string) bool {
 				return false
 			}
 		}
-		return len(list) == lines && strings.HasPrefix(list[lines-1], " r revoke") && strings.Contains(list[0], "turnstile") &&
-			(columns < 64) != strings.Contains(screen, "KIND")
+		return len(list) == lines && strings.HasPrefix(list[lines-1], " r revoke") &&
+			strings.Contains(list[0], "live") && (columns < 64) != strings.Contains(screen, "KIND")
 	}
 }
 

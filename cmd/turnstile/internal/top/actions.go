@@ -117,7 +117,9 @@ func (m *model) ask(force bool) {
 		}, p.lines...)
 		p.label = "Type " + clean(lastPart(path)) + " to force"
 	} else {
-		p.lines = append([]string{"REVOKE " + clean(path), "Asks the holder to release it; the holder may refuse."}, p.lines...)
+		p.lines = append([]string{
+			"REVOKE " + clean(path), "Asks the holder to release it; the holder may refuse.",
+		}, p.lines...)
 		p.label = "Reason"
 	}
 	m.prompt = p

@@ -4,6 +4,7 @@ package top
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -49,9 +50,7 @@ func (m *model) screen() []string {
 		lines = append(lines, m.styles.looks[faint].Render("  reading …"))
 	default:
 		p := m.page()
-		for _, text := range m.above() {
-			lines = append(lines, text)
-		}
+		lines = append(lines, m.above()...)
 		l := m.lists[m.view]
 		shown := l.visible(m.room())
 		sizes := widths(p.columns, shown, m.width-1)
@@ -133,7 +132,7 @@ func (m *model) tabs() string {
 		if v == current {
 			style = s.on
 		}
-		parts = append(parts, s.key.Render(fmt.Sprint(int(v)+1))+" "+style.Render(titles[v]))
+		parts = append(parts, s.key.Render(strconv.Itoa(int(v)+1))+" "+style.Render(titles[v]))
 	}
 	counts := ""
 	if m.snapshot != nil {
@@ -191,7 +190,8 @@ func (m *model) below() []string {
 	var lines []string
 	if m.view == viewLock && m.prompt == nil {
 		if past := m.past[m.path]; past != nil {
-			lines = append(lines, s.label.Render(fmt.Sprintf("  SINCE THIS SCREEN IS OPEN: %d changes of the holder", past.n)))
+			title := fmt.Sprintf("  SINCE THIS SCREEN IS OPEN: %d changes of the holder", past.n)
+			lines = append(lines, s.label.Render(title))
 			for _, e := range past.last[max(0, len(past.last)-4):] {
 				text := e.at.Local().Format(time.TimeOnly) + "  " + e.text
 				lines = append(lines, s.looks[faint].Render("  "+cutEnd(text, m.width-3)))
@@ -208,7 +208,8 @@ func (m *model) below() []string {
 		}
 	} else if m.snapshot != nil {
 		if n := m.snapshot.Denied.Count + m.snapshot.TooLarge.Count; n > 0 && m.view != viewServers {
-			lines = append(lines, s.looks[faint].Render(fmt.Sprintf("  %d paths could not be read, and are left out", n)))
+			text := fmt.Sprintf("  %d paths could not be read, and are left out", n)
+			lines = append(lines, s.looks[faint].Render(text))
 		}
 	}
 	if len(lines) > 0 {
@@ -262,11 +263,16 @@ func (m *model) foot() string {
 // help says what keys do.
 func (m *model) help() []string {
 	text := [][2]string{
-		{"1 … 6, Tab", "change the view"}, {"↑ ↓ PgUp PgDn", "move (also k, j, g, G)"},
-		{"/", "show only what contains a text; Esc shows all again"}, {"s", "order by another column"},
-		{"Enter", "show the line of a lock; Esc goes back"}, {"y", "copy the path, if the terminal allows it"},
-		{"p", "pause"}, {"r", "ask the holder to release the lock (--allow-changes)"},
-		{"F", "take the lock from its holder (--allow-changes)"}, {"q", "quit"},
+		{"1 … 6, Tab", "change the view"},
+		{"↑ ↓ PgUp PgDn", "move (also k, j, g, G)"},
+		{"/", "show only what contains a text; Esc shows all again"},
+		{"s", "order by another column"},
+		{"Enter", "show the line of a lock; Esc goes back"},
+		{"y", "copy the path, if the terminal allows it"},
+		{"p", "pause"},
+		{"r", "ask the holder to release the lock (--allow-changes)"},
+		{"F", "take the lock from its holder (--allow-changes)"},
+		{"q", "quit"},
 	}
 	var lines []string
 	for _, t := range text {

@@ -3,6 +3,7 @@ package top
 // What is read besides the survey: the lines of locks that are looked at, and queues.
 
 import (
+	"cmp"
 	"context"
 	"reflect"
 	"slices"
@@ -34,7 +35,9 @@ func (m *model) stale(v view) []survey.Entry {
 	now := time.Now()
 	if v != viewLock {
 		list = slices.DeleteFunc(list, func(e survey.Entry) bool { return !e.Kind.Contended() })
-		slices.SortStableFunc(list, func(a, b survey.Entry) int { return int(longest(b, now)/1e6) - int(longest(a, now)/1e6) })
+		slices.SortStableFunc(list, func(a, b survey.Entry) int {
+			return cmp.Compare(longest(b, now), longest(a, now))
+		})
 		list = list[:min(len(list), maxLines)]
 		for path := range m.lines {
 			if e, ok := m.snapshot.Entry(path); !ok || e.Holding+e.Waiting == 0 {

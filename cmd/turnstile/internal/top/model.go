@@ -5,6 +5,7 @@ package top
 import (
 	"context"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -32,7 +33,10 @@ const (
 	viewHelp
 )
 
-var titles = [views]string{"Locks", "Waits", "Leaders", "Queues", "Sessions", "Servers"} //nolint:gochecknoglobals // names
+// titles are the names of the views.
+var titles = [views]string{ //nolint:gochecknoglobals // a table
+	"Locks", "Waits", "Leaders", "Queues", "Sessions", "Servers",
+}
 
 // model is a tea.Model.
 type model struct {
@@ -377,10 +381,7 @@ func (m *model) load() tea.Cmd {
 		f = func() (msg loadedMsg) {
 			msg.lines = readLines(m.ctx, m.source.Line, stale)
 			if v == viewSessions {
-				var err error
-				if msg.sessions, msg.lacks, err = m.source.Sessions(m.ctx); err != nil {
-					msg.lacks = append(msg.lacks, err.Error())
-				}
+				msg.sessions, msg.lacks = m.source.Sessions(m.ctx)
 			}
 			return msg
 		}
@@ -404,9 +405,7 @@ func (m *model) load() tea.Cmd {
 }
 
 func (m *model) takeLoaded(msg loadedMsg) {
-	for path, l := range msg.lines {
-		m.lines[path] = l
-	}
+	maps.Copy(m.lines, msg.lines)
 	if msg.queues != nil {
 		m.queues = msg.queues
 	}

@@ -43,7 +43,7 @@ type row struct {
 	key    string
 	cells  []cell
 	path   string // of the lock that it is about; empty if of none
-	search string // what a filter looks at; that of the cells if empty
+	search string // what a filter looks at, besides the cells
 	node   string // of the contender that it is about
 	gone   bool   // it has vanished, and keeps its place for a moment
 }
@@ -52,11 +52,8 @@ func (r row) matches(filter string) bool {
 	if filter == "" {
 		return true
 	}
-	text := r.search
-	for _, c := range r.cells {
-		text += " " + c.text
-	}
-	return strings.Contains(strings.ToLower(text), strings.ToLower(filter))
+	contains := func(text string) bool { return strings.Contains(strings.ToLower(text), strings.ToLower(filter)) }
+	return contains(r.search) || slices.ContainsFunc(r.cells, func(c cell) bool { return contains(c.text) })
 }
 
 // steady is for how long rows keep their places.
@@ -268,9 +265,9 @@ func (s styles) row(columns []column, sizes []int, r row, chosen bool) string {
 
 // styles are the colours: the terminal's own sixteen, so that they suit its background.
 type styles struct {
-	looks                     map[look]lipgloss.Style
-	label, mark, chosen, tab  lipgloss.Style
-	brand, rule, key, on, hot lipgloss.Style
+	looks                    map[look]lipgloss.Style
+	label, mark, chosen, tab lipgloss.Style
+	brand, key, on, hot      lipgloss.Style
 }
 
 func newStyles(background string) styles {
@@ -282,7 +279,7 @@ func newStyles(background string) styles {
 			good: colour("2"), warn: colour("3"), bad: colour("1").Bold(true),
 		},
 		label: style().Faint(true), mark: colour("6"), chosen: style().Bold(true), tab: style().Faint(true),
-		brand: colour("6").Bold(true), rule: style().Faint(true), key: colour("6"), on: style().Bold(true).Underline(true),
+		brand: colour("6").Bold(true), key: colour("6"), on: style().Bold(true).Underline(true),
 		hot: colour("3").Bold(true),
 	}
 	if background != "" {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/survey"
@@ -74,6 +73,7 @@ func (m *model) rowsOf() page {
 		return m.serversPage()
 	case viewLock:
 		return m.line()
+	case viewHelp, views:
 	}
 	return page{}
 }
@@ -109,8 +109,11 @@ func (m *model) locks() page {
 	order := orders[viewLocks][m.lists[viewLocks].order]
 	p := page{
 		columns: []column{
-			{name: "PATH", grow: 5, middle: true}, {name: "KIND", width: 8, from: 64}, {name: "HOLDER", grow: 4},
-			{name: "HELD", width: 6, right: true, from: 50}, {name: "WAITING", width: 7, right: true},
+			{name: "PATH", grow: 5, middle: true},
+			{name: "KIND", width: 8, from: 64},
+			{name: "HOLDER", grow: 4},
+			{name: "HELD", width: 6, right: true, from: 50},
+			{name: "WAITING", width: 7, right: true},
 			{name: "LONGEST", width: 7, right: true},
 		},
 		empty: "Nothing is held, and nobody waits.",
@@ -188,8 +191,11 @@ func (m *model) leaders() page {
 	order := orders[viewLeaders][m.lists[viewLeaders].order]
 	p := page{
 		columns: []column{
-			{name: "PATH", grow: 5, middle: true}, {name: "LEADER", grow: 5}, {name: "LEADS", width: 6, right: true},
-			{name: "TERM", width: 12, right: true, from: 64}, {name: "STAND", width: 5, right: true},
+			{name: "PATH", grow: 5, middle: true},
+			{name: "LEADER", grow: 5},
+			{name: "LEADS", width: 6, right: true},
+			{name: "TERM", width: 12, right: true, from: 64},
+			{name: "STAND", width: 5, right: true},
 			{name: "CHANGES", width: 7, right: true},
 		},
 		empty: "There is no election.",
@@ -227,248 +233,6 @@ func (m *model) leaders() page {
 		p.rows = append(p.rows, row{key: e.Path, path: e.Path, search: e.Path, cells: []cell{
 			{clean(e.Path), plain}, m.holder(e), leads, term, {strconv.Itoa(e.Waiting), plain}, changed,
 		}})
-	}
-	return p
-}
-
-// queuesPage are the queues.
-func (m *model) queuesPage() page {
-	order := orders[viewQueues][m.lists[viewQueues].order]
-	count := func(name string) column { return column{name: name, width: 8, right: true} }
-	p := page{
-		columns: []column{
-			{name: "PATH", grow: 1, middle: true}, count("READY"), count("DELAYED"), count("CLAIMED"), count("DEAD"), count("OLDEST"),
-		},
-		empty: "There is no queue.",
-	}
-	var list []survey.Entry
-	for _, e := range m.snapshot.Entries {
-		if e.Kind == survey.Queue || e.Kind == survey.ClassicQueue {
-			list = append(list, e)
-		}
-	}
-	slices.SortStableFunc(list, func(a, b survey.Entry) int {
-		one, two := m.queues[a.Path], m.queues[b.Path]
-		switch order {
-		case "OLDEST":
-			return cmp.Compare(two.Oldest, one.Oldest)
-		case "READY":
-			return cmp.Compare(two.Ready, one.Ready)
-		case "DEAD":
-			return cmp.Compare(two.Dead, one.Dead)
-		}
-		return 0
-	})
-	for _, e := range list {
-		r := row{key: e.Path, path: e.Path, search: e.Path, cells: []cell{{clean(e.Path), plain}}}
-		q, ok := m.queues[e.Path]
-		number := func(n int, look look) {
-			c := cell{strconv.Itoa(n), look}
-			if n == 0 {
-				c.look = faint
-			}
-			if !ok {
-				c = cell{"?", faint}
-			}
-			r.cells = append(r.cells, c)
-		}
-		number(q.Ready, plain)
-		number(q.Delayed, plain)
-		number(q.Claimed, good)
-		number(q.Dead, bad)
-		oldest := cell{"·", faint}
-		if q.Oldest > 0 {
-			oldest = cell{ago(q.Oldest), plain}
-		}
-		r.cells = append(r.cells, oldest)
-		p.rows = append(p.rows, r)
-	}
-	if len(list) > maxQueues {
-		p.top = append(p.top, fmt.Sprintf("Only the first %d queues are counted.", maxQueues))
-	}
-	return p
-}
-
-// sessionsPage are the sessions.
-func (m *model) sessionsPage() page {
-	p := page{
-		columns: []column{
-			{name: "SESSION", width: 17}, {name: "ADDRESS", grow: 4}, {name: "HEARD", width: 5, right: true},
-			{name: "NODES", width: 5, right: true, from: wideScreen}, {name: "HOLDS, → WAITS", grow: 5, middle: true},
-			{name: "OWNER", grow: 4},
-		},
-		empty: "No session is known yet.",
-	}
-	for _, lack := range m.lacks {
-		p.top = append(p.top, clean(lack))
-	}
-	known := make(map[int64]Session)
-	for _, s := range m.sessions {
-		known[s.ID] = s
-	}
-	holds, waits, owners := make(map[int64][]string), make(map[int64][]string), make(map[int64]string)
-	for path, l := range m.lines {
-		for _, c := range l.list {
-			if _, ok := known[c.Session]; !ok {
-				known[c.Session] = Session{ID: c.Session, Ephemerals: -1}
-			}
-			owners[c.Session] = m.source.Owner(c)
-			where := waits
-			if c.Holder {
-				where = holds
-			}
-			if !slices.Contains(where[c.Session], path) {
-				where[c.Session] = append(where[c.Session], path)
-			}
-		}
-	}
-	paths := func(holds, waits []string) cell {
-		slices.Sort(holds)
-		slices.Sort(waits)
-		for i := range waits {
-			waits[i] = "→ " + waits[i]
-		}
-		list := slices.Concat(waits, holds)
-		switch {
-		case len(list) == 0:
-			return cell{"·", faint}
-		case len(list) > 1:
-			return cell{fmt.Sprintf("+%d %s", len(list)-1, clean(list[0])), plain}
-		}
-		return cell{clean(list[0]), plain}
-	}
-	for id, s := range known {
-		heard, nodes, address, owner := cell{"·", faint}, cell{"·", faint}, cell{"·", faint}, cell{"·", faint}
-		if !s.Answered.IsZero() {
-			d := m.now.Sub(s.Answered)
-			heard = cell{ago(d), plain}
-			if s.Timeout > 0 && d > s.Timeout*2/3 {
-				heard.look = warn
-			}
-		}
-		if s.Ephemerals >= 0 {
-			nodes = cell{strconv.Itoa(s.Ephemerals), plain}
-		}
-		if s.Address != "" {
-			address = cell{clean(s.Address), plain}
-		}
-		if owners[id] != "" {
-			owner = cell{clean(owners[id]), plain}
-		}
-		name := fmt.Sprintf("0x%x", uint64(id))
-		p.rows = append(p.rows, row{
-			key: name, search: strings.Join(slices.Concat(holds[id], waits[id]), " "),
-			cells: []cell{{name, plain}, address, heard, nodes, paths(holds[id], waits[id]), owner},
-		})
-	}
-	slices.SortFunc(p.rows, func(a, b row) int { return cmp.Or(len(a.key)-len(b.key), strings.Compare(a.key, b.key)) })
-	return p
-}
-
-// serversPage are the servers.
-func (m *model) serversPage() page {
-	number := func(name string, width int) column { return column{name: name, width: width, right: true} }
-	p := page{
-		columns: []column{
-			{name: "SERVER", grow: 1}, {name: "MODE", width: 10}, {name: "VERSION", width: 8, from: wideScreen},
-			number("LATENCY", 8), number("QUEUED", 6), number("CONNS", 5), number("WATCHES", 7),
-			{name: "NODES", width: 8, right: true, from: wideScreen}, number("LAG", 5),
-		},
-		empty: "The servers have not been asked yet.",
-	}
-	var newest int64
-	for _, s := range m.servers {
-		newest = max(newest, s.Zxid)
-	}
-	for _, s := range m.servers {
-		r := row{key: s.Address, cells: []cell{{clean(s.Address), plain}}}
-		if s.Err != nil {
-			r.cells = append(r.cells, cell{"no answer", bad})
-			p.top = append(p.top, clean(s.Address+": "+s.Err.Error()))
-		} else {
-			n := func(n int64) cell {
-				if n < 0 {
-					return cell{"·", faint}
-				}
-				return cell{strconv.FormatInt(n, 10), plain}
-			}
-			lag := n(newest - s.Zxid)
-			if newest>>32 != s.Zxid>>32 {
-				lag = cell{"epoch", warn}
-			}
-			r.cells = append(r.cells, cell{clean(s.Mode), plain}, cell{clean(s.Version), faint}, cell{clean(s.Latency), plain},
-				n(s.Outstanding), n(s.Connections), n(s.Watches), n(s.Nodes), lag)
-		}
-		p.rows = append(p.rows, r)
-	}
-	return p
-}
-
-// line is the line of one lock.
-func (m *model) line() page {
-	p := page{
-		columns: []column{
-			{name: "PLACE", width: 11}, {name: "OWNER", grow: 1}, {name: "FOR", width: 6, right: true},
-			{name: "SESSION", width: 18, from: 64}, {name: "TOKEN", width: 12, right: true, from: 50},
-		},
-		empty: "Nobody holds it, and nobody waits.",
-	}
-	e, there := m.snapshotEntry(m.path)
-	p.top = append(p.top, clean(m.path))
-	l := m.lines[m.path]
-	switch {
-	case !there:
-		p.empty = "There is no such path now."
-		l.list = nil
-	case e.Holding+e.Waiting == 0:
-		l.list = nil
-		fallthrough
-	default:
-		layout := ""
-		if e.Layout != "" {
-			layout = ", layout " + e.Layout
-		}
-		p.top = append(p.top, fmt.Sprintf("%s%s, %d held, %d waiting", kindWord(e), layout, e.Holding, e.Waiting))
-		if e.Groups > 1 {
-			p.top = append(p.top, "Not all contenders here exclude each other.")
-		}
-		if e.Numbers.Low {
-			p.top = append(p.top, fmt.Sprintf("Only %d sequence numbers are left.", e.Numbers.Left))
-		}
-	}
-	if l.err != nil {
-		p.empty = clean(l.err.Error())
-	}
-	n := 0
-	for _, c := range l.list {
-		r := row{key: c.Path + " " + strconv.FormatInt(int64(c.Token), 10), node: c.Path}
-		place, token := cell{"", plain}, cell{"·", faint}
-		switch {
-		case c.Holder:
-			place, token = cell{"holder", good}, cell{strconv.FormatInt(int64(c.Token), 10), plain}
-			if c.Kind == lock.Candidate {
-				place.text = "leader"
-			}
-		case c.MayHold:
-			place = cell{"may hold", warn}
-		default:
-			n++
-			place = cell{"waiter " + strconv.Itoa(n), plain}
-		}
-		if c.Kind == lock.Reader || c.Kind == lock.Writer {
-			place.text += ", " + map[lock.Kind]string{lock.Reader: "r", lock.Writer: "w"}[c.Kind]
-		}
-		d := m.now.Sub(c.Since)
-		owner := cell{clean(m.source.Owner(c)), plain}
-		if c.Revoked != nil {
-			owner = cell{"asked: " + owner.text, warn}
-		}
-		look := plain
-		if !c.Holder {
-			look = waitLook(d)
-		}
-		r.cells = []cell{place, owner, {ago(d), look}, {fmt.Sprintf("0x%x", uint64(c.Session)), faint}, token}
-		p.rows = append(p.rows, r)
 	}
 	return p
 }

@@ -28,8 +28,10 @@ type waitNode struct {
 func (m *model) waits() page {
 	p := page{
 		columns: []column{
-			{name: "HOLDS, AND WHO WAITS", grow: 5}, {name: "PATH", grow: 4, middle: true},
-			{name: "FOR", width: 6, right: true}, {name: "BLOCKED", width: 7, right: true},
+			{name: "HOLDS, AND WHO WAITS", grow: 5},
+			{name: "PATH", grow: 4, middle: true},
+			{name: "FOR", width: 6, right: true},
+			{name: "BLOCKED", width: 7, right: true},
 		},
 		empty: "Nobody waits.",
 	}
@@ -131,7 +133,9 @@ func (m *model) drawWait(p *page, n *waitNode, key, mark string, l look) {
 	}
 	p.rows = append(p.rows, row{
 		key: key, path: n.path, search: n.path,
-		cells: []cell{{mark + clean(n.who), cmp.Or(l, strong)}, {clean(n.path), plain}, {ago(n.waited), plain}, blocked},
+		cells: []cell{
+			{mark + clean(n.who), cmp.Or(l, strong)}, {clean(n.path), plain}, {ago(n.waited), plain}, blocked,
+		},
 	})
 	m.drawBelow(p, n, key, "")
 }
@@ -150,8 +154,10 @@ func (m *model) drawBelow(p *page, n *waitNode, key, indent string) {
 		p.rows = append(p.rows, row{
 			key: childKey, path: child.path, search: child.path,
 			cells: []cell{
-				{indent + branch + clean(child.who), plain}, {clean(child.path), faint},
-				{ago(child.waited), waitLook(child.waited)}, blocked,
+				{indent + branch + clean(child.who), plain},
+				{clean(child.path), faint},
+				{ago(child.waited), waitLook(child.waited)},
+				blocked,
 			},
 		})
 		m.drawBelow(p, child, childKey, indent+next)

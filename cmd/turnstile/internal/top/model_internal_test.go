@@ -16,19 +16,20 @@ import (
 )
 
 func rowsOf(keys string) (rows []row) {
-	for _, key := range strings.Split(keys, "") {
+	for key := range strings.SplitSeq(keys, "") {
 		rows = append(rows, row{key: key, cells: []cell{{key, plain}}})
 	}
 	return rows
 }
 
-func (l *list) drawn() (text string) {
+func (l *list) drawn() string {
+	var b strings.Builder
 	for _, r := range l.rows {
-		if text += r.key; r.gone {
-			text += "!"
+		if b.WriteString(r.key); r.gone {
+			b.WriteByte('!')
 		}
 	}
-	return text
+	return b.String()
 }
 
 // Nothing jumps under the cursor: what vanishes stays for two seconds, and so does the order.
@@ -133,7 +134,7 @@ func TestViewsFitIntoEachSize(t *testing.T) {
 				screen := m.screen()
 				for _, line := range screen {
 					if width(line) > columns && columns > 40 {
-						t.Fatalf("view %d at %dx%d: %q has %d columns", v, columns, lines, line, width(line))
+						t.Fatalf("view %d at %dx%d: %q has %d", v, columns, lines, line, width(line))
 					}
 				}
 				if len(screen) != lines && columns >= 40 && lines >= 10 {
@@ -149,7 +150,9 @@ func TestViewsFitIntoEachSize(t *testing.T) {
 func TestPanicRestoresTheTerminal(t *testing.T) {
 	t.Parallel()
 	for name, source := range map[string]Source{
-		"while it reads": {Next: func(context.Context, *survey.Snapshot, []string) (*survey.Snapshot, error) { panic("oh") }},
+		"while it reads": {
+			Next: func(context.Context, *survey.Snapshot, []string) (*survey.Snapshot, error) { panic("oh") },
+		},
 		"while it draws": {
 			Next: func(context.Context, *survey.Snapshot, []string) (*survey.Snapshot, error) {
 				<-time.After(100 * time.Millisecond) // it is drawn without locks before
@@ -162,8 +165,9 @@ func TestPanicRestoresTheTerminal(t *testing.T) {
 		},
 	} {
 		var out bytes.Buffer
-		err := Run(t.Context(), source, Config{Interval: 10 * time.Millisecond, Root: "/"}, tea.WithInput(strings.NewReader("")),
-			tea.WithOutput(&out), tea.WithWindowSize(80, 24), tea.WithEnvironment([]string{"TERM=xterm-256color"}))
+		err := Run(t.Context(), source, Config{Interval: 10 * time.Millisecond, Root: "/"},
+			tea.WithInput(strings.NewReader("")), tea.WithOutput(&out), tea.WithWindowSize(80, 24),
+			tea.WithEnvironment([]string{"TERM=xterm-256color"}))
 		if err == nil || !strings.Contains(err.Error(), "panic: oh") {
 			t.Errorf("%s: got %v", name, err)
 		}

@@ -245,7 +245,7 @@ func (m *model) foot() string {
 	if m.view <= viewLeaders {
 		keys = append(keys, "Enter", "line")
 	}
-	keys = append(keys, "p", "pause", "y", "copy path", "?", "help", "q", "quit")
+	keys = append(keys, "p", "pause", "y", "copy", "?", "help", "q", "quit")
 	if m.cfg.Changes && (m.view == viewLocks || m.view == viewLeaders || m.view == viewLock) {
 		keys = append([]string{"r", "revoke", "F", "force"}, keys...)
 	}

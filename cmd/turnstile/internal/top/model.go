@@ -365,13 +365,20 @@ func (m *model) chosenPath() string {
 	return r.path
 }
 
+// sessionsEvery is how often servers are asked for their sessions.
+const sessionsEvery = 5 * time.Second
+
 // load reads what the view shows besides the snapshot, unless it is being read.
 func (m *model) load() tea.Cmd {
 	if m.loading || m.paused && !m.loaded.IsZero() || m.snapshot == nil || m.snapshot.Mode == survey.Cut {
 		return nil
 	}
 	v := m.view
-	if v >= viewQueues && v <= viewServers && time.Since(m.loaded) < m.cfg.Interval*9/10 {
+	pause := m.cfg.Interval * 9 / 10
+	if v == viewSessions { // dump names each ephemeral node
+		pause = max(pause, sessionsEvery)
+	}
+	if v >= viewQueues && v <= viewServers && time.Since(m.loaded) < pause {
 		return nil
 	}
 	var f func() loadedMsg

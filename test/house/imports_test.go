@@ -78,13 +78,21 @@ var rules = []rule{
 		foreign: []string{"golang.org/x/sys"},
 	},
 	{
+		path:    "cmd/turnstile/internal/top",
+		ours:    []string{"cmd/turnstile/internal/cli/command", "internal/survey", "lock"},
+		foreign: []string{"charm.land/bubbletea/v2", "charm.land/lipgloss/v2", "github.com/charmbracelet/x/ansi"},
+	},
+	{
 		path: "cmd/turnstile/...",
 		ours: []string{
 			"cmd/turnstile/internal/...",
 			"internal/certfile", "internal/exposition", "internal/fold", "internal/measure", "internal/survey",
 			"zk", "lock", "elect", "queue", "server", "barrier", "counter", "cache", "member", "discovery",
 		},
-		foreign: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term"},
+		foreign: []string{
+			"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term",
+			"charm.land/bubbletea/v2", "github.com/charmbracelet/colorprofile", // the screen of top
+		},
 	},
 	{
 		path: "examples/...",

@@ -61,7 +61,15 @@ func (w *Wait) key() string {
 }
 
 // Same reports whether the two are the same uninterrupted wait.
-func (w *Wait) Same(other *Wait) bool { return w.key() == other.key() }
+func (w *Wait) Same(other *Wait) bool {
+	return w.Record == other.Record && w.ID == other.ID && w.Node == other.Node && w.Czxid == other.Czxid &&
+		w.Kind == other.Kind && w.Permits == other.Permits && w.Limit == other.Limit && w.Yields == other.Yields &&
+		w.Since.Equal(other.Since) && slices.Equal(w.Paths, other.Paths) &&
+		slices.EqualFunc(w.Holds, other.Holds, func(a, b Hold) bool {
+			return a.Token == b.Token && a.Node == b.Node && a.Kind == b.Kind && a.Permits == b.Permits &&
+				slices.Equal(a.Paths, b.Paths)
+		})
+}
 
 // A Deadlock is waits that hold up each other, and everything that this rests on: as long as all of them stand, none
 // can end.

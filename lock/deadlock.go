@@ -163,6 +163,7 @@ func (in *inside) describe(record string, session int64) *stuck.Wait {
 	w := &stuck.Wait{
 		ID: in.id, Record: record, Kind: waitKind(in.of, in.kind), Permits: in.permits,
 		Since: in.since.UTC().Round(time.Millisecond), Yields: in.base.cfg.OnDeadlock == FailWait,
+		Label: in.base.cfg.Label,
 	}
 	w.Paths, w.Limit = in.base.places(in.of)
 	switch own := (*where)(); {

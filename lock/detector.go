@@ -467,6 +467,7 @@ func newDeadlockError(found *stuck.Deadlock, owner func(record string) Owner) *D
 	e := new(DeadlockError)
 	for _, s := range found.Cycle {
 		step := DeadlockStep{Path: s.Path, Owner: owner(s.Wait.Record), Since: s.Wait.Since}
+		step.Owner.Label = s.Wait.Label
 		if s.Hold != nil {
 			step.Token = Token(s.Hold.Token)
 		}

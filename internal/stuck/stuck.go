@@ -41,6 +41,7 @@ type Wait struct {
 	Permits int       `json:"permits,omitempty"` // that it wants
 	Limit   int       `json:"limit,omitempty"`   // of the semaphore; 0 if it can change, and so says nothing
 	Since   time.Time `json:"since"`             // by its own clock
+	Label   string    `json:"label,omitempty"`   // what it is for
 	Yields  bool      `json:"yields,omitempty"`  // it fails if it is chosen to give way
 	Holds   []Hold    `json:"holds"`             // that are not unlocked; at least one
 
@@ -63,7 +64,8 @@ func (w *Wait) key() string {
 // Same reports whether the two are the same uninterrupted wait.
 func (w *Wait) Same(other *Wait) bool {
 	return w.Record == other.Record && w.ID == other.ID && w.Node == other.Node && w.Czxid == other.Czxid &&
-		w.Kind == other.Kind && w.Permits == other.Permits && w.Limit == other.Limit && w.Yields == other.Yields &&
+		w.Kind == other.Kind && w.Permits == other.Permits && w.Limit == other.Limit &&
+		w.Yields == other.Yields && w.Label == other.Label &&
 		w.Since.Equal(other.Since) && slices.Equal(w.Paths, other.Paths) &&
 		slices.EqualFunc(w.Holds, other.Holds, func(a, b Hold) bool {
 			return a.Token == b.Token && a.Node == b.Node && a.Kind == b.Kind && a.Permits == b.Permits &&

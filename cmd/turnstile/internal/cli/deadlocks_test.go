@@ -72,6 +72,10 @@ func TestDeadlocksAreListed(t *testing.T) {
 	if line := watching.line(); line != "confirmed:" {
 		t.Errorf("got %q", line)
 	}
+	screen := inTmux(t, "", "top", "--connect", srv.Addr())
+	screen.see("live")
+	screen.press("2")
+	screen.see("deadlock: ", "(nightly)", "/jobs/a", "/jobs/b")
 	if err := holds[0].Unlock(); err != nil { // ends the wait inside of it, and lets the other one go on
 		t.Error(err)
 	}

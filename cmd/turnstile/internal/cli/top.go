@@ -122,6 +122,9 @@ func (t *topCall) run(ctx context.Context, client *zk.Client, in, out *os.File) 
 		Line: func(ctx context.Context, path string) ([]lock.Contender, error) {
 			return lineOf(ctx, client, path)
 		},
+		Deadlocks: func(ctx context.Context) ([]lock.FoundDeadlock, error) {
+			return lock.Deadlocks(ctx, client, "")
+		},
 		Queue:    func(ctx context.Context, path string) (top.Queue, error) { return countQueue(ctx, client, path) },
 		Sessions: func(ctx context.Context) ([]top.Session, []string) { return t.sessions(ctx, client) },
 		Servers:  func(ctx context.Context) []top.Server { return t.servers(ctx, client) },

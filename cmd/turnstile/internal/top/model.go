@@ -56,16 +56,17 @@ type model struct {
 	noticeUntil   time.Time
 	err           error
 
-	snapshot *survey.Snapshot // what is shown
-	latest   *survey.Snapshot // what has come
-	lines    map[string]lineOf
-	past     map[string]*past
-	queues   map[string]Queue
-	sessions []Session
-	lacks    []string
-	servers  []Server
-	loading  bool
-	loaded   time.Time
+	snapshot  *survey.Snapshot // what is shown
+	latest    *survey.Snapshot // what has come
+	lines     map[string]lineOf
+	past      map[string]*past
+	deadlocks []lock.FoundDeadlock
+	queues    map[string]Queue
+	sessions  []Session
+	lacks     []string
+	servers   []Server
+	loading   bool
+	loaded    time.Time
 }
 
 // lineOf is the line of a lock, as it was when the lock was like entry.
@@ -82,12 +83,13 @@ type (
 	errorMsg    struct{ err error }
 	tickMsg     struct{}
 	loadedMsg   struct {
-		view     view
-		lines    map[string]lineOf
-		queues   map[string]Queue
-		sessions []Session
-		lacks    []string
-		servers  []Server
+		view      view
+		lines     map[string]lineOf
+		deadlocks []lock.FoundDeadlock
+		queues    map[string]Queue
+		sessions  []Session
+		lacks     []string
+		servers   []Server
 	}
 	doneMsg struct {
 		text string
@@ -378,7 +380,8 @@ func (m *model) load() tea.Cmd {
 	if v == viewSessions { // dump names each ephemeral node
 		pause = max(pause, sessionsEvery)
 	}
-	if v >= viewQueues && v <= viewServers && time.Since(m.loaded) < pause {
+	due := time.Since(m.loaded) >= pause
+	if v >= viewQueues && v <= viewServers && !due {
 		return nil
 	}
 	var f func() loadedMsg
@@ -387,12 +390,16 @@ func (m *model) load() tea.Cmd {
 		stale := m.stale(v)
 		f = func() (msg loadedMsg) {
 			msg.lines = readLines(m.ctx, m.source.Line, stale)
-			if v == viewSessions {
+			switch v {
+			case viewSessions:
 				msg.sessions, msg.lacks = m.source.Sessions(m.ctx)
+			case viewWaits:
+				msg.deadlocks, _ = m.source.Deadlocks(m.ctx) // the next look may get an answer
+			default:
 			}
 			return msg
 		}
-		if len(stale) == 0 && v != viewSessions {
+		if len(stale) == 0 && v != viewSessions && (v != viewWaits || !due) {
 			return nil
 		}
 	case viewQueues:
@@ -419,6 +426,8 @@ func (m *model) takeLoaded(msg loadedMsg) {
 	switch msg.view {
 	case viewSessions:
 		m.sessions, m.lacks = msg.sessions, msg.lacks
+	case viewWaits:
+		m.deadlocks = msg.deadlocks
 	case viewServers:
 		m.servers = msg.servers
 	default:

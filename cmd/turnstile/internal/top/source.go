@@ -16,11 +16,13 @@ type Source struct {
 	// Next is survey.Survey.Next: all locks come from there.
 	Next func(ctx context.Context, last *survey.Snapshot, shown []string) (*survey.Snapshot, error)
 	// Line is lock.Inspect. It is asked about a lock only while the screen shows its line, and after it has changed.
-	Line     func(ctx context.Context, path string) ([]lock.Contender, error)
-	Owner    func(lock.Contender) string // says whose a contender is
-	Queue    func(ctx context.Context, path string) (Queue, error)
-	Sessions func(ctx context.Context) (list []Session, lacks []string)
-	Servers  func(ctx context.Context) []Server
+	Line  func(ctx context.Context, path string) ([]lock.Contender, error)
+	Owner func(lock.Contender) string // says whose a contender is
+	// Deadlocks is lock.Deadlocks. It is asked while the screen shows who waits.
+	Deadlocks func(ctx context.Context) ([]lock.FoundDeadlock, error)
+	Queue     func(ctx context.Context, path string) (Queue, error)
+	Sessions  func(ctx context.Context) (list []Session, lacks []string)
+	Servers   func(ctx context.Context) []Server
 	// Revoke asks the holders at these nodes, as they were with these tokens, to release the lock.
 	Revoke func(
 		ctx context.Context, path string, holders map[string]lock.Token, reason string, force bool,

@@ -23,8 +23,8 @@ type waitNode struct {
 }
 
 // waits draws who holds and does not wait, and below who waits for it. That a session which holds one lock and waits
-// for another blocks those behind it is possible, not certain: it may be two goroutines of one process. Cycles that are
-// confirmed belong above all this, in page.top, as soon as package survey has them.
+// for another blocks those behind it is possible, not certain: it may be two goroutines of one process. Above
+// all that are the deadlocks that the programs tell of.
 func (m *model) waits() page {
 	p := page{
 		columns: []column{
@@ -34,6 +34,9 @@ func (m *model) waits() page {
 			{name: "BLOCKED", width: 7, right: true},
 		},
 		empty: "Nobody waits.",
+	}
+	for i, d := range m.deadlocks {
+		m.drawDeadlock(&p, i, d)
 	}
 	roots, circles := m.waitTree()
 	for _, r := range roots {
@@ -122,6 +125,27 @@ func (n *waitNode) longest() time.Duration {
 		return 0
 	}
 	return n.children[0].waited
+}
+
+// drawDeadlock adds the rows of a deadlock: the one that gives way, and below it whom it waits for, around to itself.
+func (m *model) drawDeadlock(p *page, n int, d lock.FoundDeadlock) {
+	title, l := "deadlock", bad
+	if !d.Confirmed {
+		title, l = "possible deadlock", faint
+	}
+	for i, s := range d.Steps {
+		mark := "   "
+		if i == 0 {
+			mark = title + ": "
+		}
+		who := m.source.Owner(lock.Contender{Owner: s.Owner, Known: true})
+		p.rows = append(p.rows, row{
+			key: fmt.Sprintf("deadlock %d %d", n, i), path: s.Path, search: s.Path,
+			cells: []cell{
+				{mark + clean(who), l}, {clean(s.Path), plain}, {ago(m.now.Sub(s.Since)), plain}, {"·", faint},
+			},
+		})
+	}
 }
 
 // drawWait adds the rows of a tree.

@@ -66,6 +66,7 @@ var rules = []rule{
 	{path: "queue/classic", ours: []string{"zk", "internal/attempt", "internal/line", "queue"}}, // queue for its errors
 
 	{path: "internal/survey", ours: []string{"zk", "internal/attempt", "internal/line", "lock"}},
+	{path: "internal/doctor", ours: []string{"zk", "internal/survey"}},
 	{path: "internal/measure", ours: []string{"lock"}},
 	{path: "cmd/turnstile/internal/supervise", ours: []string{"zk"}, foreign: []string{"golang.org/x/sys"}},
 	{
@@ -77,7 +78,8 @@ var rules = []rule{
 		path: "cmd/turnstile/...",
 		ours: []string{
 			"cmd/turnstile/internal/...",
-			"internal/certfile", "internal/exposition", "internal/fold", "internal/measure", "internal/survey",
+			"internal/certfile", "internal/doctor", "internal/exposition", "internal/fold", "internal/measure",
+			"internal/survey",
 			"zk", "lock", "elect", "queue", "server", "barrier", "counter", "cache", "member", "discovery",
 		},
 		foreign: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term"},

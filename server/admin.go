@@ -4,6 +4,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,21 +30,29 @@ type web struct {
 func (s *Server) startWeb(ctx context.Context) error {
 	var err error
 	if s.cfg.AdminListen != "" {
-		s.adminAddr, err = s.serveWeb(ctx, "HTTP commands", s.cfg.AdminListen, s.adminHandler())
+		s.adminAddr, err = s.serveWeb(ctx, "HTTP commands", s.cfg.AdminListen, s.adminHandler(), nil)
 	}
 	if s.cfg.MetricsListen != "" && err == nil {
-		s.metrAddr, err = s.serveWeb(ctx, "metrics", s.cfg.MetricsListen, s.metricsHandler())
+		s.metrAddr, err = s.serveWeb(ctx, "metrics", s.cfg.MetricsListen, s.metricsHandler(), nil)
+	}
+	if s.cfg.MetricsTLSListen != "" && err == nil {
+		var cfg *tls.Config
+		if cfg, err = s.withFiles(s.cfg.MetricsTLS, s.cfg.metricsFiles); err == nil {
+			s.metrTLSAddr, err = s.serveWeb(ctx, "metrics", s.cfg.MetricsTLSListen, s.metricsHandler(), cfg)
+		}
 	}
 	return err
 }
 
-// serveWeb starts an HTTP server for what is called so.
-func (s *Server) serveWeb(ctx context.Context, what, address string, handler http.Handler) (net.Addr, error) {
+// serveWeb starts an HTTP server for what is called so, with TLS if secure is not nil.
+func (s *Server) serveWeb(ctx context.Context, what, address string, handler http.Handler, secure *tls.Config,
+) (net.Addr, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("server: cannot listen for %s on %s: %w", what, address, err)
 	}
-	if a, ok := l.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() {
+	closed := secure != nil && secure.ClientAuth == tls.RequireAndVerifyClientCert
+	if a, ok := l.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() && !closed {
 		s.cfg.Logger.Warn("server: a port for monitoring is open to the network", "for", what, "address", a.String())
 	}
 	w := &web{done: make(chan struct{}), http: &http.Server{
@@ -52,13 +61,18 @@ func (s *Server) serveWeb(ctx context.Context, what, address string, handler htt
 		ErrorLog: slog.NewLogLogger(s.cfg.Logger.Handler(), slog.LevelDebug),
 	}}
 	s.web = append(s.web, w)
+	addr := l.Addr()
+	l = adminListener{l, s}
+	if secure != nil {
+		l = tls.NewListener(l, secure) // the timeouts of requests are those of handshakes, too
+	}
 	go func() {
 		defer close(w.done)
-		if err := w.http.Serve(adminListener{l, s}); !errors.Is(err, http.ErrServerClosed) {
+		if err := w.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			s.cfg.Logger.Error("server: a port for monitoring was closed", "for", what, "err", err)
 		}
 	}()
-	return l.Addr(), nil
+	return addr, nil
 }
 
 // adminHeader is the size of a request for an HTTP command. Requests have no body, and none is read.
@@ -112,6 +126,9 @@ func (s *Server) AdminAddr() net.Addr { return s.adminAddr }
 
 // MetricsAddr returns the address of the metrics, nil if Config.MetricsListen is empty.
 func (s *Server) MetricsAddr() net.Addr { return s.metrAddr }
+
+// MetricsTLSAddr returns the address of the metrics with TLS, nil if Config.MetricsTLSListen is empty.
+func (s *Server) MetricsTLSAddr() net.Addr { return s.metrTLSAddr }
 
 // adminHandler serves the commands below the configured path. It compares paths itself: to http.ServeMux some of them
 // would be patterns.

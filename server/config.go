@@ -55,17 +55,20 @@ type Config struct {
 	ContainerRate     int           // how many of them to delete per minute at most, 10000
 	ContainerUnused   time.Duration // age at which to delete containers that never had a child; never if 0
 
-	FourLetterWords []string      // the four-letter words to answer besides srvr, "*" for all
-	AdminListen     string        // address of the HTTP commands; off if empty; their connections count as others do
-	AdminPath       string        // URL path of the HTTP commands, "/commands"
-	MetricsListen   string        // address of /metrics, /livez and /readyz; off if empty; AdminListen has them, too
-	NextMetrics     bool          // names as after ZooKeeper 3.9: counters end in _total, quantile 0.95 instead of 0.9
-	IdleExit        time.Duration // stop after this time without a session; never if 0
+	FourLetterWords  []string      // the four-letter words to answer besides srvr, "*" for all
+	AdminListen      string        // address of the HTTP commands; off if empty; their connections count as others do
+	AdminPath        string        // URL path of the HTTP commands, "/commands"
+	MetricsListen    string        // address of /metrics, /livez and /readyz; off if empty; AdminListen has them, too
+	MetricsTLSListen string        // like MetricsListen, with TLS
+	MetricsTLS       *tls.Config   // for MetricsTLSListen
+	NextMetrics      bool          // names as after ZooKeeper 3.9: counters end in _total, quantile 0.95 instead of 0.9
+	IdleExit         time.Duration // stop after this time without a session; never if 0
 
 	Logger *slog.Logger // silent if nil
 
-	tlsFiles certfile.Names // those of TLS, from ParseZooCfg
-	_        struct{}
+	tlsFiles     certfile.Names // those of TLS, from ParseZooCfg
+	metricsFiles certfile.Names // those of MetricsTLS
+	_            struct{}
 }
 
 // withDefaults fills in defaults and checks the result.
@@ -130,6 +133,9 @@ func (c *Config) check() error {
 	}
 	if len(c.TLSListen) > 0 && c.TLS == nil {
 		errs = append(errs, errors.New("server: TLSListen needs Config.TLS with a certificate"))
+	}
+	if c.MetricsTLSListen != "" && c.MetricsTLS == nil {
+		errs = append(errs, errors.New("server: MetricsTLSListen needs Config.MetricsTLS with a certificate"))
 	}
 	return errors.Join(errs...)
 }

@@ -1,10 +1,16 @@
 package server
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"io"
 	"math"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -419,6 +425,80 @@ func TestMetricsHaveTheQuotas(t *testing.T) {
 			t.Error("names of nodes are shown without a login")
 		}
 	})
+}
+
+// A zoo.cfg gives the metrics a certificate, and by default they ask for that of the client.
+func TestMetricsAreServedWithTLS(t *testing.T) {
+	t.Parallel()
+	a, dir := newAuthority(t), t.TempDir()
+	write := func(name string, blocks ...pem.Block) string {
+		t.Helper()
+		var text []byte
+		for i := range blocks {
+			text = append(text, pem.EncodeToMemory(&blocks[i])...)
+		}
+		name = filepath.Join(dir, name)
+		if err := os.WriteFile(name, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	cert := a.issue(t, pkix.Name{CommonName: "server"})
+	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := write("keys.pem", pem.Block{Type: "PRIVATE KEY", Bytes: key},
+		pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]})
+	trusted := write("trusted.pem", pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
+	start := func(more string) *Server {
+		t.Helper()
+		cfg, warnings, err := ParseZooCfg(strings.NewReader("metricsProvider.className=" + prometheusProvider +
+			"\nmetricsProvider.httpHost=127.0.0.1\nmetricsProvider.httpsPort=0\n" +
+			"metricsProvider.ssl.keyStore.location=" + keys + "\nmetricsProvider.ssl.keyStore.type=PEM\n" + more))
+		if err != nil || len(warnings) > 0 {
+			t.Fatal(warnings, err)
+		}
+		cfg.InMemory, cfg.Listen = true, []string{"127.0.0.1:0"}
+		s, err := Start(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		if s.MetricsAddr() != nil {
+			t.Error("the metrics are served without TLS, too")
+		}
+		return s
+	}
+	fetch := func(s *Server, certs ...tls.Certificate) error {
+		t.Helper()
+		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.pool(), Certificates: certs}}
+		defer transport.CloseIdleConnections()
+		url := "https://" + s.MetricsTLSAddr().String() + "/livez"
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := (&http.Client{Transport: transport}).Do(req)
+		if err == nil {
+			err = resp.Body.Close()
+		}
+		return err
+	}
+	s := start("metricsProvider.ssl.trustStore.location=" + trusted)
+	if err := fetch(s, a.issue(t, pkix.Name{CommonName: "prometheus"})); err != nil {
+		t.Error(err)
+	}
+	if err := fetch(s); err == nil {
+		t.Error("a client without a certificate is served")
+	}
+	if err := fetch(s, newAuthority(t).issue(t, pkix.Name{CommonName: "prometheus"})); err == nil {
+		t.Error("a client with the certificate of another authority is served")
+	}
+	s = start("metricsProvider.ssl.need.client.auth=false\nmetricsProvider.ssl.want.client.auth=false\n")
+	if err := fetch(s); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestHistogramsCountAllValues(t *testing.T) {

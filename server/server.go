@@ -35,30 +35,31 @@ import (
 
 // Server is a running server. Its methods are safe for concurrent use.
 type Server struct {
-	cfg       Config
-	disk      disk
-	store     *store.Store
-	clock     *clock
-	queue     *queue
-	owner     *owner
-	sealed    chan *batch   // from the owner, which closes it, to apply
-	commits   chan *batch   // from apply, which closes it, to commit
-	inFlight  inFlight      // back to the owner
-	applying  chan struct{} // semaphore: applying a batch
-	releasing chan struct{} // semaphore: releasing a batch
-	lost      bool          // a batch failed, so no later one may be released; guarded by releasing
-	durable   durability
-	stats     stats
-	firstZxid int64 // the last one before this start
-	monitored monitoring
-	traceMask atomic.Int64
-	taken     atomic.Int64 // bytes of memory taken for clients since the last enforceMemory
-	enforcing sync.Mutex   // held during enforceMemory; only tried, never waited for
-	web       []*web       // the HTTP servers: that of the commands, that of the metrics
-	adminAddr net.Addr
-	metrAddr  net.Addr
-	listeners []listener
-	surveying chan struct{} // semaphore: looking at all connections for monitoring
+	cfg         Config
+	disk        disk
+	store       *store.Store
+	clock       *clock
+	queue       *queue
+	owner       *owner
+	sealed      chan *batch   // from the owner, which closes it, to apply
+	commits     chan *batch   // from apply, which closes it, to commit
+	inFlight    inFlight      // back to the owner
+	applying    chan struct{} // semaphore: applying a batch
+	releasing   chan struct{} // semaphore: releasing a batch
+	lost        bool          // a batch failed, so no later one may be released; guarded by releasing
+	durable     durability
+	stats       stats
+	firstZxid   int64 // the last one before this start
+	monitored   monitoring
+	traceMask   atomic.Int64
+	taken       atomic.Int64 // bytes of memory taken for clients since the last enforceMemory
+	enforcing   sync.Mutex   // held during enforceMemory; only tried, never waited for
+	web         []*web       // the HTTP servers: that of the commands, that of the metrics
+	adminAddr   net.Addr
+	metrAddr    net.Addr
+	metrTLSAddr net.Addr
+	listeners   []listener
+	surveying   chan struct{} // semaphore: looking at all connections for monitoring
 
 	wg        sync.WaitGroup
 	stopping  chan struct{} // closed by stop

@@ -46,14 +46,23 @@ func (s *Server) loadTLS() error {
 	if s.cfg.TLS == nil {
 		return nil
 	}
-	cfg := s.cfg.TLS.Clone()
-	if names := s.cfg.tlsFiles; names.Cert != "" {
-		files, err := certfile.Load(names, s.cfg.Logger)
-		if err != nil {
-			return fmt.Errorf("server: certificate %s, authorities %q: %w", names.Cert, names.CA, err)
-		}
-		files.Server(cfg)
+	cfg, err := s.withFiles(s.cfg.TLS, s.cfg.tlsFiles)
+	if err == nil {
+		s.tls.Store(cfg)
 	}
-	s.tls.Store(cfg)
-	return nil
+	return err
+}
+
+// withFiles returns a copy of cfg that follows the files that ParseZooCfg has read, if any.
+func (s *Server) withFiles(cfg *tls.Config, names certfile.Names) (*tls.Config, error) {
+	cfg = cfg.Clone()
+	if names.Cert == "" {
+		return cfg, nil
+	}
+	files, err := certfile.Load(names, s.cfg.Logger)
+	if err != nil {
+		return nil, fmt.Errorf("server: certificate %s, authorities %q: %w", names.Cert, names.CA, err)
+	}
+	files.Server(cfg)
+	return cfg, nil
 }

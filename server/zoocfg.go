@@ -155,22 +155,55 @@ func (z *zooCfg) admin(c *Config) {
 	c.AdminListen = net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// metrics turns the metrics on if the file names ZooKeeper's provider of them.
+// prometheusProvider is ZooKeeper's provider of metrics for Prometheus.
+const prometheusProvider = "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"
+
+// metrics turns the metrics on if the file names that provider.
 func (z *zooCfg) metrics(c *Config) {
-	provider := z.text("metricsProvider.className")
-	port, hasPort := z.number("metricsProvider.httpPort")
-	host := cmp.Or(z.text("metricsProvider.httpHost"), "0.0.0.0")
-	switch {
-	case provider == "":
-		return
-	case provider != "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider":
+	const prefix = "metricsProvider."
+	provider, host := z.text(prefix+"className"), cmp.Or(z.text(prefix+"httpHost"), "0.0.0.0")
+	plain, hasPlain := z.number(prefix + "httpPort")
+	secure, hasSecure := z.number(prefix + "httpsPort")
+	if provider != "" && provider != prometheusProvider {
 		z.warn("metricsProvider.className=" + provider + " has no effect: mntr and the HTTP commands have the numbers")
-		return
 	}
-	if !hasPort {
-		port = 7000
+	on := provider == prometheusProvider
+	if on && (hasPlain || !hasSecure) { // before 3.10 there is only one port, which has a default
+		if !hasPlain {
+			plain = 7000
+		}
+		c.MetricsListen = net.JoinHostPort(host, strconv.Itoa(plain))
 	}
-	c.MetricsListen = net.JoinHostPort(host, strconv.Itoa(port))
+	if on && hasSecure {
+		c.MetricsTLSListen = net.JoinHostPort(host, strconv.Itoa(secure))
+	}
+	z.metricsTLS(c, prefix)
+}
+
+// metricsTLS reads the keys about the certificate of the metrics, and about those of their clients.
+func (z *zooCfg) metricsTLS(c *Config, prefix string) {
+	need := z.word(prefix+"ssl.need.client.auth", "true", "false") != "false"
+	want := z.word(prefix+"ssl.want.client.auth", "true", "false") != "false"
+	client := "none"
+	switch {
+	case need:
+		client = "need"
+	case want:
+		client = "want"
+	}
+	keys, trusted := prefix+"ssl.keyStore.location", prefix+"ssl.trustStore.location"
+	if c.MetricsTLSListen == "" {
+		delete(z.values, keys) // as in ZooKeeper, nothing reads the file
+	} else {
+		if z.values[keys].value == "" {
+			z.errs = append(z.errs, fmt.Errorf("server: %shttpsPort needs %s", prefix, keys))
+		}
+		if need && z.values[trusted].value == "" {
+			z.errs = append(z.errs, fmt.Errorf("server: %shttpsPort needs %s, or %sssl.need.client.auth=false", prefix,
+				trusted, prefix))
+		}
+	}
+	c.MetricsTLS, c.metricsFiles = z.tls(prefix, client)
 }
 
 func (z *zooCfg) warn(text string) { z.warnings = append(z.warnings, text) }

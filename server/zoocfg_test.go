@@ -195,10 +195,35 @@ func TestInvalidZooCfgIsRefused(t *testing.T) {
 		"server.1=a:2888:3888;2181;2182\n":                                    "want a port or host:port for clients",
 		"server.1=a:2888:3888;unix:2181\n":                                    "want a port or host:port for clients",
 		"ssl.keyStore.location=/no/such.pem":                                  "ssl.keyStore.location",
+		prometheus + "metricsProvider.httpsPort=1\n":                          "needs metricsProvider.ssl.keyStore",
+		prometheus + "metricsProvider.httpsPort=1":                            "needs metricsProvider.ssl.trustStore",
+		prometheus + "metricsProvider.httpsPort=1\n" +
+			"metricsProvider.ssl.need.client.auth=false\n" +
+			"metricsProvider.ssl.keyStore.location=/no/such.pem\n": "server: metricsProvider.ssl.keyStore.location",
 	} {
 		if _, _, err := server.ParseZooCfg(strings.NewReader(text)); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want an error that says %q", text, err, want)
+		}
+	}
+}
+
+const prometheus = "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider\n"
+
+func TestZooCfgTurnsTheMetricsOn(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"metricsProvider.httpPort=7001\n": "",
+		prometheus:                        "0.0.0.0:7000",
+		prometheus + "metricsProvider.httpPort=7001\nmetricsProvider.httpHost=::1": "[::1]:7001",
+		prometheus + "metricsProvider.exportJvmInfo=true\n":                        "0.0.0.0:7000",
+		// without a port for it the certificate is not read
+		prometheus + "metricsProvider.ssl.keyStore.location=/no/such.pem\n": "0.0.0.0:7000",
+	} {
+		cfg, warnings, err := server.ParseZooCfg(strings.NewReader(text))
+		if err != nil || len(warnings) > 0 || cfg.MetricsListen != want || cfg.MetricsTLSListen != "" {
+			t.Errorf("%q: got %q and %q, %q, %v, want %q", text, cfg.MetricsListen, cfg.MetricsTLSListen, warnings,
+				err, want)
 		}
 	}
 }
@@ -210,6 +235,7 @@ func TestInvalidConfigIsRefused(t *testing.T) {
 		"data directory in memory":  {InMemory: true, Data: "x"},
 		"minimum above the maximum": {InMemory: true, MinSessionTimeout: time.Minute, MaxSessionTimeout: time.Second},
 		"TLS without certificate":   {InMemory: true, TLSListen: []string{"127.0.0.1:0"}},
+		"metrics without one":       {InMemory: true, MetricsTLSListen: "127.0.0.1:0"},
 		"negative limit":            {InMemory: true, MaxClientConns: -2},
 		"tiny frames":               {InMemory: true, MaxFrame: 10},
 	} {

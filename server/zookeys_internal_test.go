@@ -127,7 +127,7 @@ func TestVersionsOfTLSFollowZooCfg(t *testing.T) {
 		{"SSLv3", "", "0 0 false"},
 		{"", "TLSv1.3,TLSv1.1", "0 0 false"},
 	} {
-		lowest, highest, err := tlsVersions(row.protocol, row.enabled)
+		lowest, highest, err := tlsVersions("", row.protocol, row.enabled)
 		if got := fmt.Sprintf("%x %x %t", lowest, highest, err == nil); got != row.want {
 			t.Errorf("%q %q: got %s, want %s", row.protocol, row.enabled, got, row.want)
 		}

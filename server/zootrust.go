@@ -47,7 +47,7 @@ func (z *zooCfg) trust(c *Config) {
 			z.provider(c, key)
 		}
 	}
-	z.tls(c)
+	c.TLS, c.tlsFiles = z.tls("", z.word("ssl.clientAuth", "none", "want", "need"))
 }
 
 // enforce reads which authentication is required. Only SASL can be.
@@ -84,42 +84,39 @@ func (z *zooCfg) provider(c *Config, key string) {
 	}
 }
 
-func (z *zooCfg) tls(c *Config) {
-	keys, trusted := z.text("ssl.keyStore.location"), z.text("ssl.trustStore.location")
-	client := z.word("ssl.clientAuth", "none", "want", "need")
-	for _, key := range []string{
-		"ssl.keyStore.type", "ssl.trustStore.type", "ssl.keyStore.password",
-		"ssl.trustStore.password",
-	} {
-		v := z.text(key)
+// tls reads the keys below prefix+"ssl.". client is none, want or need. It returns nil if there is no certificate.
+func (z *zooCfg) tls(prefix, client string) (*tls.Config, certfile.Names) {
+	var none certfile.Names
+	ssl := prefix + "ssl."
+	keys, trusted := z.text(ssl+"keyStore.location"), z.text(ssl+"trustStore.location")
+	for _, key := range []string{"keyStore.type", "trustStore.type", "keyStore.password", "trustStore.password"} {
+		v := z.text(ssl + key)
 		if v != "" && (strings.HasSuffix(key, ".password") || !strings.EqualFold(v, "PEM")) {
-			z.warn(key + " has no effect: certificates come from PEM files without a password")
+			z.warn(ssl + key + " has no effect: certificates come from PEM files without a password")
 		}
 	}
-	protocol, enabled := z.values["ssl.protocol"], z.values["ssl.enabledProtocols"]
-	delete(z.values, "ssl.protocol")
-	delete(z.values, "ssl.enabledProtocols")
+	protocol, enabled := z.text(ssl+"protocol"), z.text(ssl+"enabledProtocols")
 	if keys == "" {
-		return
+		return nil, none
 	}
-	cfg, err := serverTLS(keys, trusted, client)
+	cfg, err := serverTLS(prefix, keys, trusted, client)
 	if err != nil {
 		z.errs = append(z.errs, err)
-		return
+		return nil, none
 	}
-	c.TLS = cfg
-	c.tlsFiles = certfile.Names{Cert: keys, Key: keys}
+	files := certfile.Names{Cert: keys, Key: keys}
 	if cfg.ClientAuth != tls.NoClientCert {
-		c.tlsFiles.CA = trusted
+		files.CA = trusted
 	}
-	if cfg.MinVersion, cfg.MaxVersion, err = tlsVersions(protocol.value, enabled.value); err != nil {
+	if cfg.MinVersion, cfg.MaxVersion, err = tlsVersions(prefix, protocol, enabled); err != nil {
 		z.errs = append(z.errs, err)
 	}
+	return cfg, files
 }
 
 // tlsVersions returns the lowest and highest TLS version to use. As in Java, the list of enabled protocols overrides
 // the single protocol. Without either, versions newer than ZooKeeper's default are allowed.
-func tlsVersions(protocol, enabled string) (lowest, highest uint16, err error) {
+func tlsVersions(prefix, protocol, enabled string) (lowest, highest uint16, err error) {
 	names := enabled
 	switch {
 	case enabled != "":
@@ -128,7 +125,7 @@ func tlsVersions(protocol, enabled string) (lowest, highest uint16, err error) {
 	case protocol == "", strings.EqualFold(protocol, "TLS"), strings.EqualFold(protocol, "TLSv1.2"):
 		return tls.VersionTLS12, 0, nil
 	default:
-		return 0, 0, fmt.Errorf("server: ssl.protocol must be TLSv1.2, TLSv1.3 or TLS: %s", protocol)
+		return 0, 0, fmt.Errorf("server: %sssl.protocol must be TLSv1.2, TLSv1.3 or TLS: %s", prefix, protocol)
 	}
 	for name := range strings.SplitSeq(names, ",") {
 		var v uint16
@@ -138,7 +135,8 @@ func tlsVersions(protocol, enabled string) (lowest, highest uint16, err error) {
 		case strings.EqualFold(name, "TLSv1.3"):
 			v = tls.VersionTLS13
 		default:
-			return 0, 0, fmt.Errorf("server: ssl.enabledProtocols must be TLSv1.2, TLSv1.3 or both: %s", enabled)
+			return 0, 0, fmt.Errorf("server: %sssl.enabledProtocols must be TLSv1.2, TLSv1.3 or both: %s", prefix,
+				enabled)
 		}
 		if lowest == 0 || v < lowest {
 			lowest = v
@@ -149,11 +147,11 @@ func tlsVersions(protocol, enabled string) (lowest, highest uint16, err error) {
 }
 
 // serverTLS makes a TLS configuration from a PEM file with key and certificates, and one with authorities for clients.
-func serverTLS(keys, trusted, client string) (*tls.Config, error) {
+func serverTLS(prefix, keys, trusted, client string) (*tls.Config, error) {
 	cert, err := tls.LoadX509KeyPair(keys, keys)
 	if err != nil {
-		return nil, fmt.Errorf("server: ssl.keyStore.location must be a PEM file with a key and its certificates: %w",
-			err)
+		return nil, fmt.Errorf("server: %sssl.keyStore.location must be a PEM file with a key and its certificates: %w",
+			prefix, err)
 	}
 	cfg := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
 	switch client {
@@ -169,10 +167,10 @@ func serverTLS(keys, trusted, client string) (*tls.Config, error) {
 	}
 	pem, err := os.ReadFile(trusted)
 	if err != nil {
-		return nil, fmt.Errorf("server: ssl.trustStore.location: %w", err)
+		return nil, fmt.Errorf("server: %sssl.trustStore.location: %w", prefix, err)
 	}
 	if cfg.ClientCAs, err = certPool(pem); err != nil {
-		return nil, fmt.Errorf("server: ssl.trustStore.location: %s: %w", trusted, err)
+		return nil, fmt.Errorf("server: %sssl.trustStore.location: %s: %w", prefix, trusted, err)
 	}
 	return cfg, nil
 }

@@ -113,8 +113,10 @@ func (s *Survey) Next(ctx context.Context, last *Snapshot, shown []string) (*Sna
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
-		for _, path := range shown {
-			s.shown[path] = time.Now()
+		if s.mode == Sampled { // else everything is read, and paths that come and go would add up
+			for _, path := range shown {
+				s.shown[path] = time.Now()
+			}
 		}
 		if s.latest != nil && s.latest != last {
 			return s.latest, nil
@@ -139,6 +141,9 @@ func (s *Survey) publish(snapshot *Snapshot, mode Mode) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	snapshot.Server, s.mode = s.server, mode
+	if mode == Live {
+		clear(s.shown)
+	}
 	s.set(snapshot)
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	stdpath "path"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -43,16 +44,19 @@ func newGC(app *command.App) *cobra.Command {
 		Short: "List, or delete, empty directories that other programs' locks have left",
 		Long: `Lists nodes at PATH and below it that look like directories of locks that nobody uses: kazoo and
 go-zookeeper make one for each lock and never delete it. Turnstile and Curator make containers, which servers
-delete by themselves within some minutes; one that is empty now looks the same.
+delete by themselves within some minutes. No client can tell a container, or a node with a TTL, from another
+node: one that is empty now is listed too.
 
 A node is listed if it has had children and has none now, has no data and never had any, has the same ACL as
-its parent, and was made longer ago than --older-than, by this machine's clock. Only with --delete it deletes
-them, if nothing has changed meanwhile. PATH must then be given: other programs, such as
-Kafka, have empty directories that look the same and that they need.
+its parent, and was made longer ago than --older-than, by this machine's clock. When its last child went is not
+known. Only with --delete it deletes them. PATH must then be given: other programs, such as Kafka, have empty
+directories that look the same and that they need. Nothing below /zookeeper is listed.
 
-A lock that is used meanwhile is not harmed: its node keeps the directory. Turnstile, Curator and go-zookeeper
-make a directory again when it is gone. A kazoo Lock makes it once: one that has been used already, in a program
-that still runs, gets NoNodeError at its next acquire. So run gc when these programs have ended.
+A lock that is used meanwhile is not harmed: its node keeps the directory. Turnstile and Curator make a
+directory again when it is gone, go-zookeeper tries three times. A kazoo Lock makes it once: one that has been
+used already, in a program that still runs, gets NoNodeError at its next acquire, and a first acquire gets it
+if the directory goes while it starts. So run gc when these programs have ended. A directory that somebody
+deletes and makes again just before it would be deleted is deleted, if it is empty.
 
 Exit codes: 0, also if there is none; 64 usage; 69 no server; 77 access to PATH denied.`,
 		Example: `  turnstile gc /locks
@@ -65,6 +69,9 @@ Exit codes: 0, also if there is none; 64 usage; 69 no server; 77 access to PATH 
 				if err := g.ParsePath(cmd, args, "/locks"); err != nil {
 					return err
 				}
+			}
+			if g.Path == "/zookeeper" || strings.HasPrefix(g.Path, "/zookeeper/") {
+				return command.Usagef(cmd, "what is below /zookeeper belongs to the servers; name the PATH of locks")
 			}
 			if g.remove && g.Path == "/" {
 				return command.Usagef(cmd, "name the PATH below which --delete may delete, such as /locks")

@@ -42,7 +42,7 @@ type sessionFacts struct {
 	address    string // of its client
 	timeout    time.Duration
 	connected  time.Time
-	answered   time.Time // by the server's clock
+	answered   time.Time // by the server's clock; zero if it does not say
 	ephemerals int       // -1 if no server has said so
 	holds      []string  // paths
 	waits      []string
@@ -195,6 +195,9 @@ func parseCons(text string) (list []sessionFacts) {
 			case "lresp":
 				c.answered = time.UnixMilli(int64(min(n, 1<<52)))
 			}
+		}
+		if c.answered.Before(c.connected) {
+			c.answered = time.Time{} // Apache's lresp is not a time of the day: it counts from when the machine started
 		}
 		if c.id != 0 { // a connection without one: this question's
 			list = append(list, c)

@@ -1,5 +1,5 @@
-// Package doctor examines an ensemble and the tree on it, and says what is wrong, what may become so, and what could not
-// be found out. It only reads, unless it is told to write a probe node.
+// Package doctor examines an ensemble and the tree on it, and says what is wrong, what may become so, and what could
+// not be found out. It only reads, unless it is told to write a probe node.
 package doctor
 
 // Findings, and an examination from its beginning to its end.
@@ -18,6 +18,7 @@ import (
 // Severity says how bad a finding is.
 type Severity string
 
+// The severities.
 const (
 	Error   Severity = "error"   // locks may fail, or the ensemble
 	Warning Severity = "warning" // it will become one, or harms other programs

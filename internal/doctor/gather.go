@@ -152,7 +152,7 @@ const (
 	noted    = 1000
 )
 
-// reply is what a list of children has besides the children: the frame, the header, the number of children and the stat.
+// reply is what a list of children has besides the children: the frame, the header, their number and the stat.
 const reply = 4 + 16 + 4 + 68
 
 // see notes a node.

@@ -90,7 +90,8 @@ func checkEphemerals(f *facts) []Finding {
 	limit, how := f.largest()
 	severity, evidence := Warning, []string(nil)
 	sums := f.ephemerals.value
-	for _, id := range slices.SortedFunc(maps.Keys(sums), func(a, b int64) int { return cmp.Compare(sums[b], sums[a]) }) {
+	largestFirst := func(a, b int64) int { return cmp.Compare(sums[b], sums[a]) }
+	for _, id := range slices.SortedFunc(maps.Keys(sums), largestFirst) {
 		if sums[id] < manyEphemerals && !near(sums[id], limit) {
 			break
 		}
@@ -217,7 +218,8 @@ func checkVersions(f *facts) (list []Finding) {
 		if len(with) > 0 {
 			list = append(list, Finding{
 				Severity: Warning,
-				Text:     fmt.Sprintf("these versions have %s, unless your distribution has closed it: %s", h.name, h.means),
+				Text: fmt.Sprintf("these versions have %s, unless the distribution has closed it: %s",
+					h.name, h.means),
 				Evidence: with,
 				Remedy:   "upgrade to 3.8.4, 3.9.2 or later, or see what the distribution says of its package",
 				Page:     "docs/support.md",
@@ -254,8 +256,8 @@ func checkWords(f *facts) []Finding {
 	}
 	return []Finding{{
 		Severity: Note, Unknown: true, Text: "some servers do not tell what other checks need", Evidence: evidence,
-		Remedy: "allow the words conf and mntr (4lw.commands.whitelist, or turnstile serve --words conf,mntr), or HTTP " +
-			"commands at the port of --admin-port",
+		Remedy: "allow the words conf and mntr (4lw.commands.whitelist, or turnstile serve --words conf,mntr), or " +
+			"HTTP commands at the port of --admin-port",
 		Page: "docs/security.md#who-may-see-what",
 	}}
 }

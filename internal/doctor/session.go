@@ -98,8 +98,8 @@ func checkTicks(f *facts) (list []Finding) {
 	}
 	if lines, differ := f.compare("tickTime"); differ {
 		list = append(list, Finding{
-			Severity: Warning, Text: "the servers have different tickTimes: for how long sessions last depends on the " +
-				"server that leads",
+			Severity: Warning, Text: "the servers have different tickTimes: for how long sessions last depends on " +
+				"the server that leads",
 			Evidence: lines, Remedy: "set the same tickTime at all servers", Page: pageAssumed,
 		})
 	}
@@ -155,8 +155,8 @@ func checkLatency(f *facts) (list []Finding) {
 				Text: fmt.Sprintf("%s take longer than a sixteenth of the session timeout, %v: holders may lose "+
 					"their locks although nothing has failed", what, bound),
 				Evidence: []string{fmt.Sprintf("the 99th percentile of %d %s is %v", len(measured), what, rounded(p))},
-				Remedy: "look at the disks of the servers and at the network, or use longer sessions; turnstile bench " +
-					"lock measures more",
+				Remedy: "look at the disks of the servers and at the network, or use longer sessions; turnstile " +
+					"bench lock measures more",
 				Page: pageDoctor,
 			})
 		}

@@ -106,8 +106,8 @@ func checkGroups(f *facts) []Finding {
 	}
 	return []Finding{{
 		Severity: Error,
-		Text: "contenders at one path do not all exclude each other, because their programs look for different names: " +
-			"several may hold the lock at the same time",
+		Text: "contenders at one path do not all exclude each other, because their programs look for different " +
+			"names: several may hold the lock at the same time",
 		Evidence: evidence,
 		Remedy:   "turnstile who PATH shows the groups; let all programs use one layout, as with --layout both",
 		Page:     "docs/interop.md",
@@ -147,9 +147,11 @@ func checkTree(f *facts) (list []Finding) {
 	}
 	if n := f.tree.Denied; n.Count > 0 {
 		list = append(list, Finding{
-			Severity: Note, Unknown: true, Text: "a part of the tree is unknown, because these credentials may not read it",
-			Evidence: more(n.Paths, n.Count), Remedy: "give the credentials of those who may: --auth, --sasl-user, --tls-cert",
-			Page: "docs/security.md",
+			Severity: Note, Unknown: true,
+			Text:     "a part of the tree is unknown, because these credentials may not read it",
+			Evidence: more(n.Paths, n.Count),
+			Remedy:   "give the credentials of those who may: --auth, --sasl-user, --tls-cert",
+			Page:     "docs/security.md",
 		})
 	}
 	return list

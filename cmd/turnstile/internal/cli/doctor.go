@@ -40,8 +40,8 @@ func newDoctor(app *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [flags] [PATH]",
 		Short: "Examine an ensemble: settings, times, servers, locks; say what is wrong and what to do",
-		Long: `Examines the servers that --connect names, and the tree at PATH and below it, and prints what it finds: an
-error if locks or the ensemble may fail, a warning if that may come or if other programs are harmed, a note
+		Long: `Examines the servers that --connect names, and the tree at PATH and below it, and prints what it finds:
+an error if locks or the ensemble may fail, a warning if that may come or if other programs are harmed, a note
 for the rest, and for what could not be found out. Each has what was seen, what to do, and a page of docs/.
 
 It asks each server four-letter words (srvr, mntr, conf, ruok; cons and dump if there is much), and HTTP
@@ -70,7 +70,7 @@ Exit codes: 0 no error was found; 1 one was; 64 usage; 69 no server; 77 access t
 	flags := cmd.Flags()
 	d.Flags(cmd, "one JSON object per finding")
 	flags.BoolVar(&d.write, "write", false, "make a node of its own, measure writes with it, and delete it")
-	flags.IntVar(&d.adminPort, "admin-port", d.adminPort, "the `port` of the servers' HTTP commands; 0: do not ask them")
+	flags.IntVar(&d.adminPort, "admin-port", d.adminPort, "the `port` of the servers' HTTP commands; 0 asks none")
 	flags.Var(&d.readFor, "read-for", "stop reading the tree after this time, and go on with what was found")
 	return cmd
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -159,9 +160,7 @@ func apacheKeys(more map[string]string) peer.Options {
 	keys := map[string]string{
 		"tickTime": "500", "minSessionTimeout": "1000", "maxSessionTimeout": "60000", "syncLimit": "10",
 	}
-	for k, v := range more {
-		keys[k] = v
-	}
+	maps.Copy(keys, more)
 	return peer.Options{Keys: keys}
 }
 
@@ -269,7 +268,8 @@ func TestDoctorOfAServerThatAnswersRubbish(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := start(t, "doctor", "--connect", srv.Addr()+","+address, "--admin-port", port, "--connect-timeout", "1m")
+			r := start(t, "doctor", "--connect", srv.Addr()+","+address, "--admin-port", port,
+				"--connect-timeout", "1m")
 			out := r.rest()
 			code := r.wait()
 			if code != 1 && what != "lines" || code > 1 || !strings.Contains(out, address) {

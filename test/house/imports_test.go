@@ -67,6 +67,8 @@ var rules = []rule{
 
 	{path: "internal/survey", ours: []string{"zk", "internal/attempt", "internal/line", "lock"}},
 	{path: "internal/doctor", ours: []string{"zk", "internal/survey"}},
+	{path: "internal/lincheck", foreign: []string{"github.com/anishathalye/porcupine"}},
+	{path: "internal/verify", ours: []string{"zk", "counter", "lock", "internal/lincheck"}},
 	{path: "internal/measure", ours: []string{"lock"}},
 	{path: "cmd/turnstile/internal/supervise", ours: []string{"zk"}, foreign: []string{"golang.org/x/sys"}},
 	{
@@ -78,8 +80,8 @@ var rules = []rule{
 		path: "cmd/turnstile/...",
 		ours: []string{
 			"cmd/turnstile/internal/...",
-			"internal/certfile", "internal/doctor", "internal/exposition", "internal/fold", "internal/measure",
-			"internal/survey",
+			"internal/certfile", "internal/doctor", "internal/exposition", "internal/fold", "internal/lincheck",
+			"internal/measure", "internal/survey", "internal/verify",
 			"zk", "lock", "elect", "queue", "server", "barrier", "counter", "cache", "member", "discovery",
 		},
 		foreign: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term"},

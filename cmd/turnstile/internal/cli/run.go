@@ -114,7 +114,7 @@ name no server fail instead of using this user's own server.`,
 		return command.Usage(cmd, flagError(cmd, err))
 	})
 	root.AddCommand(newLock(app), newUnlock(app), newElect(app), newWho(app), newLocks(app), newSessions(app),
-		newRevoke(app), newGC(app), newDoctor(app), queuecmd.New(app))
+		newRevoke(app), newGC(app), newDoctor(app), newVerify(app), queuecmd.New(app))
 	const recipes, nodes = "recipes", "nodes"
 	root.AddGroup(
 		&cobra.Group{ID: recipes, Title: "Commands for other recipes:"},

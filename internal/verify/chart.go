@@ -16,6 +16,9 @@ import (
 // shown is how many operations a timeline has at most.
 const shown = 60
 
+// near is how many calls before a refused one are shown.
+const near = 20
+
 // A bar is an operation of a timeline.
 type bar struct {
 	client int
@@ -61,6 +64,7 @@ func (p page) timeline(bars []bar) {
 			to = max(to, b.to)
 		}
 	}
+	to += (to - from) / 50 // so that the last one has room
 	slices.Sort(clients)
 	clients = slices.Compact(clients)
 	x := func(at int64) float64 { return left + (wide-left)*float64(min(at, to)-from)/float64(to-from) }
@@ -96,10 +100,12 @@ func (p page) latency(r *Report) {
 	p.put("<div class=\"scroll\"><table><thead><tr><th>Call<th class=\"n\">Count<th class=\"n\">Half within" +
 		"<th class=\"n\">99 %% within<th class=\"n\">Longest</thead><tbody>\n")
 	for _, k := range r.Kinds {
-		p.put("<tr><td>%s<td class=\"n\">%d<td class=\"n\">%s<td class=\"n\">%s<td class=\"n\">%s\n", text(k.Name), k.Count,
+		p.put("<tr><td>%s<td class=\"n\">%d<td class=\"n\">%s<td class=\"n\">%s<td class=\"n\">%s\n", text(k.Name),
+			k.Count,
 			millis(k.Quantile(0.5)), millis(k.Quantile(0.99)), millis(k.Most))
 	}
-	p.put("</tbody></table></div>\n<p class=\"small\">To acquire the lock, a client also waits for the others that hold " +
+	p.put("</tbody></table></div>\n<p class=\"small\">To acquire the lock, a client also waits for the others that " +
+		"hold " +
 		"it. The values in the middle are exact to 5 %%.</p></section>\n")
 }
 
@@ -113,6 +119,9 @@ func (p page) curve(r *Report) {
 			most = max(most, float64(at.most))
 		}
 	}
+	if most == 0 { // there is nothing but the lock
+		return
+	}
 	low, top := math.Floor(math.Log10(least)), math.Ceil(math.Log10(most))
 	top = max(top, low+1)
 	y := func(v float64) float64 { return (high - bottom) * (1 - (math.Log10(max(v, 1))-low)/(top-low)) }
@@ -123,11 +132,13 @@ func (p page) curve(r *Report) {
 		}
 	}
 	x := func(i int) float64 { return left + (wide-left)*(float64(i)+0.5)/float64(end) }
-	p.put("<svg viewBox=\"0 -8 %.0f %.0f\" role=\"img\" aria-label=\"mean and longest time of calls over the run\">\n", wide,
+	p.put("<svg viewBox=\"0 -8 %.0f %.0f\" role=\"img\" aria-label=\"mean and longest time of calls over the "+
+		"run\">\n", wide,
 		high+8)
 	for power := low; power <= top; power++ {
 		v := math.Pow(10, power)
-		p.put("<line x1=\"%.0f\" x2=\"%.0f\" y1=\"%.1f\" y2=\"%.1f\" class=\"grid\"/><text x=\"0\" y=\"%.1f\">%s</text>\n",
+		p.put("<line x1=\"%.0f\" x2=\"%.0f\" y1=\"%.1f\" y2=\"%.1f\" class=\"grid\"/><text x=\"0\" "+
+			"y=\"%.1f\">%s</text>\n",
 			left, wide, y(v), y(v), y(v)+4, time.Duration(v))
 	}
 	var mean strings.Builder
@@ -142,9 +153,10 @@ func (p page) curve(r *Report) {
 			y(float64(at.most)))
 	}
 	p.put("<polyline points=\"%s\" class=\"mean\"/><text x=\"%.0f\" y=\"%.0f\">0 s</text>"+
-		"<text x=\"%.0f\" y=\"%.0f\" text-anchor=\"end\">%s</text></svg>\n", strings.TrimSpace(mean.String()), left, high-4,
+		"<text x=\"%.0f\" y=\"%.0f\" text-anchor=\"end\">%s</text></svg>\n", strings.TrimSpace(mean.String()), left,
+		high-4,
 		wide, high-4, r.Ran.Round(time.Second/10))
-	p.put("<p class=\"legend\"><span class=\"mean\">mean</span><span class=\"most\">longest</span></p>\n")
+	p.put("<p class=\"legend\"><span class=\"mean\">mean, without the lock</span><span class=\"most\">longest</span></p>\n")
 }
 
 // history writes the rounds, and the last operations.
@@ -157,7 +169,8 @@ func (p page) history(r *Report) {
 	bars = bars[max(0, len(bars)-shown):]
 	p.put("<section><h2>History</h2>\n")
 	if len(bars) > 0 {
-		p.put("<p>The last %d operations of the last round. A hold of the lock is as wide as it lasted.</p>\n", len(bars))
+		p.put("<p>The last %d operations of the last round. A hold of the lock is as wide as it lasted.</p>\n",
+			len(bars))
 		p.timeline(bars)
 		p.put("<p class=\"legend\"><span class=\"lock\">hold of the lock</span><span class=\"add\">add</span>" +
 			"<span class=\"get\">get</span><span class=\"compare\">compare and set</span></p>\n")
@@ -172,7 +185,8 @@ func (p page) history(r *Report) {
 			continue
 		}
 		p.put("<tr><td class=\"n\">%d<td class=\"n\">%.1f s<td class=\"n\">%.1f s<td class=\"n\">%d<td class=\"%s\">%s"+
-			"<td class=\"n\">%d<td class=\"%s\">%s\n", d.Number, d.Began.Seconds(), d.Ended.Seconds(), d.Calls, d.Counter,
+			"<td class=\"n\">%d<td class=\"%s\">%s\n", d.Number, d.Began.Seconds(), d.Ended.Seconds(), d.Calls,
+			d.Counter,
 			d.Counter, d.Holds, d.Lock, d.Lock)
 	}
 	p.put("</tbody></table></div>\n")

@@ -33,7 +33,8 @@ func WritePage(w io.Writer, r *Report) error {
 		"<meta name=\"color-scheme\" content=\"light dark\">\n")
 	p.put("<title>%s: turnstile verify %s</title>\n<style>%s</style></head>\n<body><main>\n", text(headline(r)),
 		text(r.Path), style)
-	p.put("<header><p class=\"eyebrow\">turnstile verify</p><h1 class=\"%s\">%s</h1>\n<p class=\"lead\">%s</p></header>\n",
+	p.put("<header><p class=\"eyebrow\">turnstile verify</p><h1 class=\"%s\">%s</h1>\n<p "+
+		"class=\"lead\">%s</p></header>\n",
 		r.Verdict(), text(headline(r)), text(lead(r)))
 	p.facts(r)
 	for _, refusal := range r.Refusals {
@@ -70,7 +71,8 @@ func lead(r *Report) string {
 	case r.Calls+r.Holds == 0:
 		return "No call has succeeded, so there is nothing to judge."
 	default:
-		return "Every call took effect at one instant between its beginning and its end, no two clients held the lock " +
+		return "Every call took effect at one instant between its beginning and its end, no two clients held the " +
+			"lock " +
 			"at once, and its tokens grew."
 	}
 }
@@ -100,9 +102,10 @@ func (p page) refusal(r *Report, f Refusal) {
 		p.put("<section class=\"bad\"><h2>Round %d: the counter</h2>\n<p>Client %d was told this by its call at %s: "+
 			"<strong>%s</strong>. No order of the calls before it gives that.</p>\n", f.Round, last.Client,
 			clock(last.Asked), text(callText(last)))
-		part := f.Calls[max(0, len(f.Calls)-shown):]
+		part := f.Calls[max(0, len(f.Calls)-near):]
 		p.timeline(barsOf(part, nil, len(part)-1))
-		p.put("<div class=\"scroll\"><table><thead><tr><th>Client<th>Call<th class=\"n\">Began<th class=\"n\">Returned" +
+		p.put("<div class=\"scroll\"><table><thead><tr><th>Client<th>Call<th class=\"n\">Began<th " +
+			"class=\"n\">Returned" +
 			"</thead><tbody>\n")
 		for i, c := range part {
 			class, done := "", "unknown"
@@ -120,11 +123,13 @@ func (p page) refusal(r *Report, f Refusal) {
 	if len(f.Holds) > 0 {
 		p.put("<section class=\"bad\"><h2>Round %d: the lock</h2>\n<p>%s</p>\n", f.Round, text(holdsText(f.Holds)))
 		p.timeline(barsOf(nil, f.Holds, -1))
-		p.put("<div class=\"scroll\"><table><thead><tr><th>Client<th>Session<th class=\"n\">Token<th class=\"n\">Acquired" +
+		p.put("<div class=\"scroll\"><table><thead><tr><th>Client<th>Session<th class=\"n\">Token<th " +
+			"class=\"n\">Acquired" +
 			"<th class=\"n\">Held at least until<th class=\"n\">Over</thead><tbody>\n")
 		for _, h := range f.Holds {
 			p.put("<tr class=\"culprit\"><td>%d<td>0x%x<td class=\"n\">%d<td class=\"n\">%s<td class=\"n\">%s"+
-				"<td class=\"n\">%s\n", h.Client, uint64(h.Session), h.Token, clock(h.Got), clock(h.Alive), clock(h.Ended))
+				"<td class=\"n\">%s\n", h.Client, uint64(h.Session), h.Token, clock(h.Got), clock(h.Alive),
+				clock(h.Ended))
 		}
 		p.put("</tbody></table></div></section>\n")
 	}
@@ -152,7 +157,8 @@ func callText(c lincheck.CounterCall) string {
 	case lincheck.CounterAdd:
 		call, result = fmt.Sprintf("add %d", c.N), fmt.Sprint(c.Value)
 	case lincheck.CounterCompare:
-		call, result = fmt.Sprintf("set %d if it is %d", c.N, c.Other), map[bool]string{true: "done", false: "refused"}[c.OK]
+		call, result = fmt.Sprintf("set %d if it is %d", c.N, c.Other), map[bool]string{true: "done",
+			false: "refused"}[c.OK]
 	default:
 		call, result = c.Op, fmt.Sprint(c.Value)
 	}
@@ -193,7 +199,8 @@ func Contradictions(r *Report) []string {
 	for _, f := range r.Refusals {
 		if len(f.Calls) > 0 {
 			last := f.Calls[len(f.Calls)-1]
-			list = append(list, fmt.Sprintf("round %d: client %d was told by its call at %s what contradicts the calls "+
+			list = append(list, fmt.Sprintf("round %d: client %d was told by its call at %s what contradicts the "+
+				"calls "+
 				"before it: %s", f.Round, last.Client, clock(last.Asked), callText(last)))
 		}
 		if len(f.Holds) > 0 {

@@ -65,6 +65,9 @@ type piece struct {
 
 const pieces = 120
 
+// callLock is a kind of call: to acquire the lock.
+const callLock = "lock"
+
 // A Kind is how long calls of one kind took.
 type Kind struct {
 	Name  string
@@ -112,6 +115,9 @@ func (r *Report) took(name string, began, ended int64) {
 	k.Most = max(k.Most, long)
 	step := math.Ceil(math.Log(max(1, float64(long)/float64(time.Microsecond))) / math.Log(growth))
 	k.counts[min(steps-1, int(step))]++
+	if name == callLock {
+		return // it mostly waits for other clients
+	}
 	p := &r.pieces[min(pieces-1, int(float64(began)/float64(r.For)*pieces))]
 	p.count++
 	p.sum += long

@@ -41,12 +41,14 @@ func TestPageShowsWhatContradictsItself(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	add := func(client int, asked, n, value int64) lincheck.CounterCall {
 		return lincheck.CounterCall{
-			Client: client, Op: lincheck.CounterAdd, N: n, Asked: asked * ms, Done: (asked + 1) * ms, Value: value, OK: true,
+			Client: client, Op: lincheck.CounterAdd, N: n, Asked: asked * ms, Done: (asked + 1) * ms, Value: value,
+			OK: true,
 		}
 	}
 	hold := func(client int, got, ended, token int64) lincheck.Hold {
 		return lincheck.Hold{
-			Client: client, Session: int64(client), Token: token, Asked: got*ms - 1, Got: got * ms, Alive: (ended - 1) * ms,
+			Client: client, Session: int64(client), Token: token, Asked: got*ms - 1, Got: got * ms,
+			Alive: (ended - 1) * ms,
 			Ended: ended * ms,
 		}
 	}

@@ -92,7 +92,7 @@ func (r *run) round(ctx context.Context, n int, until time.Time) {
 	var group sync.WaitGroup
 	for i, client := range r.clients {
 		group.Go(func() {
-			if w, err := r.worker(client, i, path); err != nil {
+			if w, err := r.worker(client, i+1, path); err != nil {
 				r.failed("begin", err)
 			} else {
 				w.work(ctx, until)

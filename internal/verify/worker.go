@@ -85,7 +85,7 @@ func (w *worker) hold(ctx context.Context, until time.Time) {
 	hold, err := w.mutex.Lock(ctx)
 	got := w.report.since()
 	if err != nil {
-		w.failed("lock", err)
+		w.failed(callLock, err)
 		return
 	}
 	h := lincheck.Hold{
@@ -101,7 +101,7 @@ func (w *worker) hold(ctx context.Context, until time.Time) {
 	h.Ended = w.report.since()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.report.took("lock", asked, got)
+	w.report.took(callLock, asked, got)
 	w.report.took("unlock", before, h.Ended)
 	if err != nil {
 		w.report.failed("unlock", err)

@@ -156,7 +156,8 @@ func (p page) curve(r *Report) {
 		"<text x=\"%.0f\" y=\"%.0f\" text-anchor=\"end\">%s</text></svg>\n", strings.TrimSpace(mean.String()), left,
 		high-4,
 		wide, high-4, r.Ran.Round(time.Second/10))
-	p.put("<p class=\"legend\"><span class=\"mean\">mean, without the lock</span><span class=\"most\">longest</span></p>\n")
+	p.put("<p class=\"legend\"><span class=\"mean\">mean, without the lock</span><span " +
+		"class=\"most\">longest</span></p>\n")
 }
 
 // history writes the rounds, and the last operations.

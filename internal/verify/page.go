@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/lincheck"
@@ -38,7 +39,7 @@ func WritePage(w io.Writer, r *Report) error {
 		r.Verdict(), text(headline(r)), text(lead(r)))
 	p.facts(r)
 	for _, refusal := range r.Refusals {
-		p.refusal(r, refusal)
+		p.refusal(refusal)
 	}
 	p.latency(r)
 	p.history(r)
@@ -80,10 +81,10 @@ func lead(r *Report) string {
 func (p page) facts(r *Report) {
 	p.put("<dl class=\"facts\">")
 	fact := func(name, value string) { p.put("<div><dt>%s</dt><dd>%s</dd></div>", name, text(value)) }
-	fact("Counter calls", fmt.Sprint(r.Calls))
-	fact("Holds of the lock", fmt.Sprint(r.Holds))
-	fact("Histories", fmt.Sprint(2*len(r.Rounds)))
-	fact("Clients", fmt.Sprint(r.Clients))
+	fact("Counter calls", strconv.Itoa(r.Calls))
+	fact("Holds of the lock", strconv.Itoa(r.Holds))
+	fact("Histories", strconv.Itoa(2*len(r.Rounds)))
+	fact("Clients", strconv.Itoa(r.Clients))
 	fact("Rate", fmt.Sprintf("%g/s", r.Rate))
 	fact("Time", r.Ran.Round(time.Second/10).String())
 	p.put("</dl>\n")
@@ -96,7 +97,7 @@ func (p page) facts(r *Report) {
 }
 
 // refusal shows the calls that contradict each other.
-func (p page) refusal(r *Report, f Refusal) {
+func (p page) refusal(f Refusal) {
 	if len(f.Calls) > 0 {
 		last := f.Calls[len(f.Calls)-1]
 		p.put("<section class=\"bad\"><h2>Round %d: the counter</h2>\n<p>Client %d was told this by its call at %s: "+
@@ -155,12 +156,14 @@ func callText(c lincheck.CounterCall) string {
 	var call, result string
 	switch c.Op {
 	case lincheck.CounterAdd:
-		call, result = fmt.Sprintf("add %d", c.N), fmt.Sprint(c.Value)
+		call, result = fmt.Sprintf("add %d", c.N), strconv.FormatInt(c.Value, 10)
 	case lincheck.CounterCompare:
-		call, result = fmt.Sprintf("set %d if it is %d", c.N, c.Other), map[bool]string{true: "done",
-			false: "refused"}[c.OK]
+		call, result = fmt.Sprintf("set %d if it is %d", c.N, c.Other), map[bool]string{
+			true:  "done",
+			false: "refused",
+		}[c.OK]
 	default:
-		call, result = c.Op, fmt.Sprint(c.Value)
+		call, result = c.Op, strconv.FormatInt(c.Value, 10)
 	}
 	if c.Done == 0 {
 		result = "?"

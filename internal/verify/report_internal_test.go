@@ -59,15 +59,18 @@ func TestPageShowsWhatContradictsItself(t *testing.T) {
 		want, lack string // in the refusal
 	}{
 		"a lost add": {
-			[]lincheck.CounterCall{add(0, 1, 5, 5), add(1, 3, 2, 7), add(2, 5, 1, 6), late}, nil,
+			[]lincheck.CounterCall{add(0, 1, 5, 5), add(1, 3, 2, 7), add(2, 5, 1, 6), late},
+			nil,
 			"Client 2 was told this by its call at 0.0050 s: <strong>add 1 → 6</strong>", "add 1 → 8",
 		},
 		"two holders": {
-			nil, []lincheck.Hold{hold(0, 1, 3, 10), hold(1, 4, 8, 20), hold(2, 6, 9, 30), hold(0, 20, 22, 40)},
+			nil,
+			[]lincheck.Hold{hold(0, 1, 3, 10), hold(1, 4, 8, 20), hold(2, 6, 9, 30), hold(0, 20, 22, 40)},
 			"Client 2 acquired the lock at 0.0060 s, and client 1 held it until 0.0070 s", "<td class=\"n\">40",
 		},
 		"a token that does not grow": {
-			nil, []lincheck.Hold{hold(0, 1, 3, 10), hold(1, 4, 8, 20), hold(2, 9, 10, 15)},
+			nil,
+			[]lincheck.Hold{hold(0, 1, 3, 10), hold(1, 4, 8, 20), hold(2, 9, 10, 15)},
 			"The token of a later hold, 15, is not larger than that of an earlier one, 20", "<td class=\"n\">10",
 		},
 	} {
@@ -130,8 +133,8 @@ func TestQuantiles(t *testing.T) {
 		r.took("get", 0, (i+1)*int64(time.Millisecond))
 	}
 	k := r.Kinds[0]
-	for part, want := range map[float64]time.Duration{0.5: 500, 0.99: 990, 1: 1000} {
-		want *= time.Millisecond
+	for part, ms := range map[float64]int64{0.5: 500, 0.99: 990, 1: 1000} {
+		want := time.Duration(ms) * time.Millisecond
 		if got := k.Quantile(part); got < want || got > want+want/20 || got > k.Most {
 			t.Errorf("%g: %v, want %v", part, got, want)
 		}

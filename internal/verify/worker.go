@@ -92,7 +92,7 @@ func (w *worker) hold(ctx context.Context, until time.Time) {
 		Client: w.number, Session: hold.Session().ID(), Token: int64(hold.Token()), Asked: asked, Got: got, Alive: got,
 		Node: fmt.Sprintf("session 0x%x", uint64(hold.Session().ID())),
 	}
-	w.pace.turn(hold.Context(), until)
+	w.pace.turn(hold.Context(), until) //nolint:contextcheck // it also ends with the hold
 	before := w.report.since()
 	if hold.Context().Err() == nil {
 		h.Alive = before

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/test/lincheck"
+	"github.com/seed-a3166700/turnstile/internal/lincheck"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 )

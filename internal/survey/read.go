@@ -33,6 +33,10 @@ type Config struct {
 	Root  string        // the path below which it looks, with it; "/" if empty
 	Nodes int           // so many nodes are listed at most; a million if zero
 	Time  time.Duration // for so long at most; 30 s if zero
+
+	// See, if not nil, is called with each node that is listed, its children and its stat, by several goroutines at a
+	// time. Contenders are not listed, nor what is below queues and semaphores.
+	See func(path string, children []string, stat zk.Stat)
 }
 
 // A Snapshot is what a part of the tree is used for. It is not of one instant: each path was read at a time of its own,
@@ -329,6 +333,9 @@ func (r *reading) visit(ctx context.Context, path string) (found, error) {
 	}
 	if err != nil {
 		return found{}, err
+	}
+	if r.cfg.See != nil {
+		r.cfg.See(path, l.names, l.stat)
 	}
 	if owned(l.stat) { // it has no children
 		if l.stat.DataLength == 0 {

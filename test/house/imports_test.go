@@ -70,6 +70,9 @@ var rules = []rule{
 	{path: "queue/classic", ours: []string{"zk", "internal/attempt", "internal/line", "queue"}}, // queue for its errors
 
 	{path: "internal/survey", ours: []string{"zk", "internal/attempt", "internal/line", "lock"}},
+	{path: "internal/doctor", ours: []string{"zk", "internal/survey"}},
+	{path: "internal/lincheck", foreign: []string{"github.com/anishathalye/porcupine"}},
+	{path: "internal/verify", ours: []string{"zk", "counter", "lock", "internal/lincheck"}},
 	{path: "internal/measure", ours: []string{"lock"}},
 	{path: "cmd/turnstile/internal/supervise", ours: []string{"zk"}, foreign: []string{"golang.org/x/sys"}},
 	{
@@ -86,7 +89,8 @@ var rules = []rule{
 		path: "cmd/turnstile/...",
 		ours: []string{
 			"cmd/turnstile/internal/...",
-			"internal/certfile", "internal/exposition", "internal/fold", "internal/measure", "internal/survey",
+			"internal/certfile", "internal/doctor", "internal/exposition", "internal/fold", "internal/lincheck",
+			"internal/measure", "internal/survey", "internal/verify",
 			"zk", "lock", "elect", "queue", "server", "barrier", "counter", "cache", "member", "discovery",
 		},
 		foreign: []string{

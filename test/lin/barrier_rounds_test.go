@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/barrier"
-	"github.com/seed-a3166700/turnstile/internal/test/lincheck"
+	"github.com/seed-a3166700/turnstile/internal/lincheck"
 )
 
 // roundUser is a goroutine as a party of rounds.

@@ -13,7 +13,7 @@ import (
 	"sync"
 
 	"github.com/seed-a3166700/turnstile/counter"
-	"github.com/seed-a3166700/turnstile/internal/test/lincheck"
+	"github.com/seed-a3166700/turnstile/internal/lincheck"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 

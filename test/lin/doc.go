@@ -21,7 +21,7 @@
 //
 // Clients do more than take locks. They change the limit of a semaphore, revoke other clients' locks with and without
 // force, and acquire locks again inside their holds. Half of them give up after the loss of their connection or their
-// session. Package internal/test/lincheck documents, with each of its checks, what it allows.
+// session. Package internal/lincheck documents, with each of its checks, what it allows.
 //
 // Sessions expire because their clients are silent for too long. The tests never close a session behind its client's
 // back: that takes a lock from a holder that cannot know, which no lock can prevent.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/seed-a3166700/turnstile/internal/test/lincheck"
+	"github.com/seed-a3166700/turnstile/internal/lincheck"
 )
 
 // lockJournal is what the workers of an epoch reported of its locks.

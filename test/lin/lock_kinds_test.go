@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/counter"
-	"github.com/seed-a3166700/turnstile/internal/test/lincheck"
+	"github.com/seed-a3166700/turnstile/internal/lincheck"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 )

@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/test/lincheck"
+	"github.com/seed-a3166700/turnstile/internal/lincheck"
 	"github.com/seed-a3166700/turnstile/member"
 	"github.com/seed-a3166700/turnstile/zk"
 )

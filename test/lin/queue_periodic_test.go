@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/test/lincheck"
+	"github.com/seed-a3166700/turnstile/internal/lincheck"
 	"github.com/seed-a3166700/turnstile/queue"
 )
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-a3166700/turnstile/internal/test/lincheck"
+	"github.com/seed-a3166700/turnstile/internal/lincheck"
 )
 
 // keys is the number of keys for items that are put once. All producers share them, and so do those that replace

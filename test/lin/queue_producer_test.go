@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed-a3166700/turnstile/internal/test/lincheck"
+	"github.com/seed-a3166700/turnstile/internal/lincheck"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zk"
 )

@@ -67,6 +67,8 @@ var shows = []shower{
 	{args: "exporter --listen 127.0.0.1:0", stream: true},
 	{args: "gc --older-than 0s", data: true},
 	{args: "backup -"},
+	{args: "doctor --admin-port 0"},
+	{args: "verify --path /verified --for 100ms"},
 	{args: "revoke --records /rv", shows: true},
 	{args: "revoke --within 1ms --reason x /lk", shows: true},
 	{args: "revoke --within 1ms --reason x /names", shows: true},

@@ -114,7 +114,8 @@ name no server fail instead of using this user's own server.`,
 		return command.Usage(cmd, flagError(cmd, err))
 	})
 	root.AddCommand(newLock(app), newUnlock(app), newElect(app), newWho(app), newLocks(app), newTop(app),
-		newSessions(app), newRevoke(app), newGC(app), newDeadlocks(app), queuecmd.New(app))
+		newSessions(app), newRevoke(app), newGC(app), newDeadlocks(app),
+		newDoctor(app), newVerify(app), queuecmd.New(app))
 	const recipes, nodes = "recipes", "nodes"
 	root.AddGroup(
 		&cobra.Group{ID: recipes, Title: "Commands for other recipes:"},

@@ -146,7 +146,7 @@ func (s *sessions) ask(
 ) (nodes map[int64]int, lacks []command.Text) {
 	dumped := false
 	for _, server := range client.Servers() {
-		text, err := s.Connection.Word(ctx, server, "cons")
+		text, err := s.Connection.Word(ctx, server, "cons", command.MaxWord)
 		if err != nil {
 			lacks = append(lacks, command.Sprintf("addresses of %s's clients are missing: %v", server, err))
 		}
@@ -158,7 +158,7 @@ func (s *sessions) ask(
 		if dumped { // each server has all of them
 			continue
 		}
-		if text, err = s.Connection.Word(ctx, server, "dump"); err != nil {
+		if text, err = s.Connection.Word(ctx, server, "dump", command.MaxWord); err != nil {
 			lacks = append(lacks, command.Sprintf("ephemeral nodes are missing: %s: %v", server, err))
 			continue
 		}

@@ -211,12 +211,12 @@ func (t *topCall) servers(ctx context.Context, client *zk.Client) []top.Server {
 	for i, address := range addresses {
 		go func() {
 			defer func() { done <- struct{}{} }()
-			text, err := t.Connection.Word(ctx, address, "srvr")
+			text, err := t.Connection.Word(ctx, address, "srvr", command.MaxWord)
 			if list[i] = parseSrvr(text); err != nil {
 				list[i].Err = err
 			}
 			list[i].Address, list[i].Watches = address, -1
-			if text, err := t.Connection.Word(ctx, address, "mntr"); err == nil {
+			if text, err := t.Connection.Word(ctx, address, "mntr", command.MaxWord); err == nil {
 				list[i].Watches = parseWatches(text)
 			}
 		}()

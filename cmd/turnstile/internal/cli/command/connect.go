@@ -76,6 +76,14 @@ func (c *Connection) ACLFlags(flags *pflag.FlagSet) {
 // ACL is the access list of nodes that are created; nil is open to all.
 func (c *Connection) ACL() []zk.ACL { return c.acl.list }
 
+// SessionTimeout is the session timeout that is asked for.
+func (c *Connection) SessionTimeout() time.Duration { return time.Duration(c.sessionTimeout) }
+
+// HasCredentials reports whether clients log in.
+func (c *Connection) HasCredentials() bool {
+	return len(c.auth) > 0 || c.saslUser != "" || c.tls.cert != ""
+}
+
 // Where names the server in messages.
 func (c *Connection) Where() string {
 	if c.Servers == "" {

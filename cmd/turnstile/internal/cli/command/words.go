@@ -13,13 +13,14 @@ import (
 	"time"
 )
 
-const (
-	maxWord  = 64 << 20 // bytes of an answer
-	wordTime = 10 * time.Second
-)
+// MaxWord is how many bytes the longest answers to four-letter words may have: lists of sessions and nodes.
+const MaxWord = 64 << 20
 
-// Word asks a server, as zk.Client.Servers names it, a four-letter word. It may be called once Open has returned.
-func (c *Connection) Word(ctx context.Context, server, word string) (string, error) {
+const wordTime = 10 * time.Second
+
+// Word asks a server, as zk.Client.Servers names it, a four-letter word, and accepts an answer of at most so many
+// bytes. It may be called once Open has returned.
+func (c *Connection) Word(ctx context.Context, server, word string, most int64) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, wordTime)
 	defer cancel()
 	network, address := "tcp", server
@@ -49,10 +50,10 @@ func (c *Connection) Word(ctx context.Context, server, word string) (string, err
 	if _, err := io.WriteString(conn, word); err != nil {
 		return "", fmt.Errorf("%s: %w", word, err)
 	}
-	text, err := io.ReadAll(io.LimitReader(conn, maxWord+1))
+	text, err := io.ReadAll(io.LimitReader(conn, most+1))
 	switch {
-	case len(text) > maxWord:
-		return "", fmt.Errorf("%s: the answer has more than %d bytes", word, maxWord)
+	case int64(len(text)) > most:
+		return "", fmt.Errorf("%s: the answer has more than %d bytes", word, most)
 	case strings.HasPrefix(string(text), word+" is not executed"):
 		return "", errors.New(strings.TrimSuffix(strings.TrimSpace(string(text)), "."))
 	case len(text) == 0 && err == nil:

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-a3166700/turnstile/internal/test/lincheck"
+	"github.com/seed-a3166700/turnstile/internal/lincheck"
 )
 
 // A checker that cannot fail proves nothing. The tables below have histories that it must refuse beside those that it

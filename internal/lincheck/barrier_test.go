@@ -3,7 +3,7 @@ package lincheck_test
 import (
 	"testing"
 
-	"github.com/seed-a3166700/turnstile/internal/test/lincheck"
+	"github.com/seed-a3166700/turnstile/internal/lincheck"
 )
 
 func TestBarrierHistories(t *testing.T) {

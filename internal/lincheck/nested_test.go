@@ -3,7 +3,7 @@ package lincheck_test
 import (
 	"testing"
 
-	"github.com/seed-a3166700/turnstile/internal/test/lincheck"
+	"github.com/seed-a3166700/turnstile/internal/lincheck"
 )
 
 // inside returns h with a hold nested in it.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/seed-a3166700/turnstile/internal/test/lincheck"
+	"github.com/seed-a3166700/turnstile/internal/lincheck"
 )
 
 // Promise: 1

@@ -3,7 +3,7 @@ package lincheck_test
 import (
 	"testing"
 
-	"github.com/seed-a3166700/turnstile/internal/test/lincheck"
+	"github.com/seed-a3166700/turnstile/internal/lincheck"
 )
 
 func reader(client int, token, got, alive, ended int64) lincheck.Hold {

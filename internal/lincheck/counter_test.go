@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-a3166700/turnstile/internal/test/lincheck"
+	"github.com/seed-a3166700/turnstile/internal/lincheck"
 )
 
 func TestCounterHistories(t *testing.T) {

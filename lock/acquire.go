@@ -36,7 +36,7 @@ func (b *base) acquire(
 	case nested != nil:
 		return nested, nil
 	}
-	if outer != nil && b.cfg.OnDeadlock != IgnoreDeadlock {
+	if b.cfg.OnDeadlock != IgnoreDeadlock && isInside(ctx, outer) {
 		return b.acquireInside(ctx, of, kind, outer, r, take)
 	}
 	h, err := take(ctx, r)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -107,8 +108,9 @@ type inside struct {
 	id      uint64
 	of      any
 	kind    Kind
-	permits int // that it wants, of a Semaphore
-	outer   *Hold
+	permits int          // that it wants, of a Semaphore
+	outer   *Hold        // nil if there is none of this process
+	around  []stuck.Hold // of other processes
 	since   time.Time
 	fail    context.CancelCauseFunc          // ends the wait
 	call    uint64                           // Event.ID
@@ -121,6 +123,11 @@ type inside struct {
 // insides counts the waits of this process that are inside of holds.
 var insides atomic.Uint64 //nolint:gochecknoglobals // makes numbers that are unique in the process
 
+// isInside reports whether a call goes on inside of a hold: of this process, or of one that has started it.
+//
+//go:noinline
+func isInside(ctx context.Context, outer *Hold) bool { return outer != nil || stuck.Around(ctx) != nil }
+
 // acquireInside acquires inside of a hold. A wait that takes longer than an ordinary one is told to others.
 func (b *base) acquireInside(
 	ctx context.Context, of any, kind Kind, outer *Hold, r *report, take func(context.Context, *report) (*Hold, error),
@@ -132,13 +139,17 @@ func (b *base) acquireInside(
 	defer fail(nil)
 	in := &inside{
 		base: b, id: insides.Add(1), of: of, kind: kind, outer: outer, fail: fail,
-		since: r.event.Since, call: r.event.ID,
+		around: stuck.Around(ctx),
+		since:  r.event.Since, call: r.event.ID,
 	}
 	r.inside = in
 	timer := time.AfterFunc(longWait, in.publish)
 	h, err := take(waiting, r)
 	if !timer.Stop() {
 		in.end()
+	}
+	if h != nil {
+		h.around = in.around
 	}
 	return b.acquired(ctx, of, outer, r, h, err)
 }
@@ -180,11 +191,23 @@ func (in *inside) describe(record string, session int64) *stuck.Wait {
 		}
 		tokens[t] = true
 		w.Holds = append(w.Holds, h.describe())
+		w.Holds = appendNew(w.Holds, h.around)
 	}
+	w.Holds = appendNew(w.Holds, in.around)
 	if w.Holds == nil {
 		return nil
 	}
 	return w
+}
+
+// appendNew appends those of more that are not in the list.
+func appendNew(list, more []stuck.Hold) []stuck.Hold {
+	for _, h := range more {
+		if !slices.ContainsFunc(list, func(other stuck.Hold) bool { return other.Token == h.Token }) {
+			list = append(list, h)
+		}
+	}
+	return list
 }
 
 func (h *Hold) describe() stuck.Hold {

@@ -233,7 +233,7 @@ func (d *detector) pass() {
 		return
 	}
 	records[name] = &waitsRecord{Owner: line.ThisProcess(""), Waits: slices.Collect(maps.Values(mine))}
-	if d.confirm(records, name) {
+	if d.confirm(ctx, records, name) {
 		if d.write(ctx, name, mine) == nil {
 			d.ring(ctx)
 		}
@@ -244,10 +244,13 @@ func (d *detector) pass() {
 func recordName(session int64) string { return "0x" + strconv.FormatUint(uint64(session), 16) }
 
 // alone finds deadlocks among the client's own waits. It need not tell others of them first: what is standing stood at
-// one time.
+// one time. Whether holds of other processes stand, only the server knows.
 func (d *detector) alone(mine map[uint64]*stuck.Wait) {
 	owner := line.ThisProcess("")
-	for _, found := range stuck.Find(slices.Collect(maps.Values(mine))) {
+	waits := slices.DeleteFunc(slices.Collect(maps.Values(mine)), func(w *stuck.Wait) bool {
+		return slices.ContainsFunc(w.Holds, func(h stuck.Hold) bool { return h.Other })
+	})
+	for _, found := range stuck.Find(waits) {
 		d.tell(found, func(string) Owner { return owner })
 	}
 }
@@ -409,13 +412,13 @@ func certain(d *stuck.Deadlock, records map[string]*waitsRecord) bool {
 
 // confirm confirms the deadlocks that waits of ours are part of and that still stand, and tells of those that all
 // others have confirmed as well. It reports whether there is one that it had not confirmed before.
-func (d *detector) confirm(records map[string]*waitsRecord, name string) (changed bool) {
+func (d *detector) confirm(ctx context.Context, records map[string]*waitsRecord, name string) (changed bool) {
 	confirmed := make(map[string]bool)
 	for _, found := range find(records) {
 		if !slices.Contains(found.Records(), name) {
 			continue
 		}
-		if !d.stands(found, name) {
+		if !d.others(ctx, found, name) || !d.stands(found, name) {
 			continue
 		}
 		confirmed[found.Key] = true
@@ -430,6 +433,30 @@ func (d *detector) confirm(records map[string]*waitsRecord, name string) (change
 	}
 	d.confirmed = confirmed
 	return changed
+}
+
+// others asks the server whether the holds of other processes stand that our waits in the deadlock are inside of: a
+// hold of theirs is its node. They stood at some moment after the records were read, as the waits did that are looked
+// at next.
+func (d *detector) others(ctx context.Context, found *stuck.Deadlock, name string) bool {
+	b := d.sess.Batch()
+	asked := make(map[int64]*zk.Future[zk.Existence])
+	for _, w := range found.Waits {
+		for _, h := range w.Holds {
+			if w.Record == name && h.Other && asked[h.Token] == nil {
+				b.Sync(h.Node)
+				asked[h.Token] = b.Exists(h.Node)
+			}
+		}
+	}
+	b.Send()
+	for token, f := range asked {
+		node, err := f.Get(ctx)
+		if err != nil || !node.Exists || node.Stat.Czxid != token/line.Turns {
+			return false
+		}
+	}
+	return true
 }
 
 // stands reports whether our waits in the deadlock still stand, as they were told.

@@ -9,15 +9,17 @@ import (
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/stuck"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
 // Hold is a lock that is held. It belongs to one session and never outlives it. Its methods may be called from any
 // goroutine.
 type Hold struct {
-	grant *grant // shared with the holds that are nested in this one
-	outer *Hold  // which it was acquired inside of, of whichever lock; nil if none
-	first grant  // of a hold that is not nested
+	grant  *grant       // shared with the holds that are nested in this one
+	outer  *Hold        // which it was acquired inside of, of whichever lock; nil if none
+	around []stuck.Hold // of processes that have started this one: see stuck.Inside
+	first  grant        // of a hold that is not nested
 
 	mu      sync.Mutex // guards the fields below; never held while anything is waited for
 	token   Token

@@ -20,7 +20,7 @@ import (
 // locks are the metrics of all locks. Passing a lock on in memory is so fast that counting must be, too: it takes one
 // mutex, which no other lock needs, and the rest is done when the metrics are read.
 type locks struct {
-	lost *prometheus.CounterVec
+	lost, deadlocks *prometheus.CounterVec
 
 	wait, hold, acquired, contended, waiting, held, longestWait, longestHold *prometheus.Desc
 
@@ -50,6 +50,7 @@ const (
 	outcomeAcquired = iota
 	outcomeHeld
 	outcomeCanceled
+	outcomeDeadlock
 	outcomeRefused
 	outcomeError
 )
@@ -62,7 +63,7 @@ const (
 )
 
 var (
-	outcomes = [...]string{"acquired", "held", "canceled", "refused", "error"}
+	outcomes = [...]string{"acquired", "held", "canceled", "deadlock", "refused", "error"}
 	ends     = [...]string{"released", "lost", "revoked"}
 )
 
@@ -81,8 +82,9 @@ func newLocks(nameOf func(path string) string) *locks {
 		contended: desc("contended_total", "Calls of Lock that had to wait for another contender.", "lock"),
 		lost: counters("turnstile_lock_lost_total",
 			"Holds that ended before they were unlocked.", "lock", "cause"),
-		waiting: desc("waiting", "Calls of Lock in this process that wait for another contender.", "lock", "kind"),
-		held:    desc("held", "Holds of this process.", "lock", "kind"),
+		deadlocks: counters("turnstile_lock_deadlocks_total", "Calls of Lock that were part of a deadlock.", "lock"),
+		waiting:   desc("waiting", "Calls of Lock in this process that wait for another contender.", "lock", "kind"),
+		held:      desc("held", "Holds of this process.", "lock", "kind"),
 		longestWait: desc("longest_wait_seconds",
 			"For how long the oldest call of Lock in this process has waited for another contender; 0 if none waits.",
 			"lock"),
@@ -93,6 +95,7 @@ func newLocks(nameOf func(path string) string) *locks {
 		for _, cause := range lockCauses {
 			l.lost.WithLabelValues(name, cause)
 		}
+		l.deadlocks.WithLabelValues(name)
 		return &lockName{name: name}
 	})
 	return l
@@ -104,6 +107,7 @@ func (m *Metrics) Lock() lock.Hooks {
 	k := &lockHooks{locks: m.locks}
 	return lock.Hooks{
 		Enqueued: k.enqueued, Acquired: k.acquired, Failed: k.failed, Released: k.released, Lost: k.lost,
+		Deadlock: k.deadlock,
 	}
 }
 
@@ -188,6 +192,10 @@ func (k *lockHooks) released(e lock.Event) {
 	}
 }
 
+func (k *lockHooks) deadlock(e lock.Event) {
+	k.locks.deadlocks.WithLabelValues(k.series(&e).name).Inc()
+}
+
 func (k *lockHooks) lost(e lock.Event) { k.endEarly(e, endLost) }
 
 // endEarly counts a hold that has ended before it was unlocked.
@@ -216,6 +224,7 @@ func observe(h **histogram, e lock.Event) {
 // Describe sends the descriptions of the metrics.
 func (l *locks) Describe(to chan<- *prometheus.Desc) {
 	l.lost.Describe(to)
+	l.deadlocks.Describe(to)
 	for _, desc := range []*prometheus.Desc{
 		l.wait, l.hold, l.acquired, l.contended, l.waiting, l.held, l.longestWait, l.longestHold,
 	} {
@@ -226,6 +235,7 @@ func (l *locks) Describe(to chan<- *prometheus.Desc) {
 // Collect sends the metrics.
 func (l *locks) Collect(to chan<- prometheus.Metric) {
 	l.lost.Collect(to)
+	l.deadlocks.Collect(to)
 	for _, n := range l.names.all() {
 		var contended uint64
 		var wait, hold time.Duration
@@ -278,6 +288,8 @@ func failure(ctx context.Context, err, taken error, takenName string) string {
 	switch {
 	case errors.Is(err, taken):
 		return takenName
+	case errors.Is(err, lock.ErrDeadlock):
+		return outcomes[outcomeDeadlock]
 	case ctx.Err() != nil && (errors.Is(err, context.Cause(ctx)) || errors.Is(err, ctx.Err())):
 		return "canceled"
 	case zk.OutcomeOf(err) == zk.Refused:

@@ -65,6 +65,24 @@ var idle = map[string]float64{
 	"lock_longest_wait_seconds{lock=/locks/report}":   0,
 }
 
+func TestDeadlocksAreCounted(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		m := w.told(lock.Config{OnDeadlock: lock.FailWait})
+		hold := locked(t, m.Lock)
+		w.want(map[string]float64{"lock_deadlocks_total{lock=/locks/report}": 0})
+		if _, err := m.Lock(hold.Context()); !errors.Is(err, lock.ErrDeadlock) {
+			t.Fatal(err)
+		}
+		w.want(map[string]float64{
+			"lock_deadlocks_total{lock=/locks/report}":                                    1,
+			"lock_wait_seconds_count{kind=exclusive,lock=/locks/report,outcome=deadlock}": 1,
+			"lock_waiting{kind=exclusive,lock=/locks/report}":                             0,
+		})
+		_ = hold.Unlock()
+		w.want(idle)
+	})
+}
+
 func TestHoldsAreCountedAndMeasured(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m := w.told(lock.Config{})

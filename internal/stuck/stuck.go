@@ -3,6 +3,7 @@
 package stuck
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -28,7 +29,21 @@ type Hold struct {
 	Token   int64    `json:"token"`
 	Kind    string   `json:"kind"`
 	Permits int      `json:"permits,omitempty"`
+	Other   bool     `json:"other,omitempty"` // of another process, which has started this one
 }
+
+// Inside returns a context for calls of a process that was started inside of holds of others. Those need not be of the
+// servers that it asks.
+func Inside(ctx context.Context, holds []Hold) context.Context { return context.WithValue(ctx, insideKey{}, holds) }
+
+// Around returns the holds of other processes that ctx is inside of.
+func Around(ctx context.Context) []Hold {
+	holds, _ := ctx.Value(insideKey{}).([]Hold)
+	return holds
+}
+
+// insideKey is the key of Inside's holds.
+type insideKey struct{}
 
 // A Wait is one call that waits, as long as it waits with the same node: a call that joins its line again is another
 // Wait.
@@ -68,7 +83,7 @@ func (w *Wait) Same(other *Wait) bool {
 		w.Yields == other.Yields && w.Label == other.Label &&
 		w.Since.Equal(other.Since) && slices.Equal(w.Paths, other.Paths) &&
 		slices.EqualFunc(w.Holds, other.Holds, func(a, b Hold) bool {
-			return a.Token == b.Token && a.Node == b.Node && a.Kind == b.Kind && a.Permits == b.Permits &&
+			return a.Token == b.Token && a.Node == b.Node && a.Kind == b.Kind && a.Permits == b.Permits && a.Other == b.Other &&
 				slices.Equal(a.Paths, b.Paths)
 		})
 }

@@ -90,7 +90,7 @@ var rules = []rule{
 		ours: []string{
 			"cmd/turnstile/internal/...",
 			"internal/certfile", "internal/doctor", "internal/exposition", "internal/fold", "internal/lincheck",
-			"internal/measure", "internal/survey", "internal/verify",
+			"internal/measure", "internal/stuck", "internal/survey", "internal/verify",
 			"zk", "lock", "elect", "queue", "server", "barrier", "counter", "cache", "member", "discovery",
 		},
 		foreign: []string{

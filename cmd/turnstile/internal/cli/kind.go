@@ -60,15 +60,28 @@ func (l *locker) checkKind(cmd *cobra.Command) error {
 func (l *locker) anyLock(client *zk.Client) (anyLock, error) {
 	label, acl, layout, delay := l.label, l.run.Connection.ACL(), lockLayouts[l.layout.Value], time.Duration(l.delay)
 	anyACL := l.run.Connection.AnyACL
-	hooks := lock.Hooks{Stranger: func(e lock.Event) { l.run.WarnOfStranger(e.Node) }}
-	rw := lock.RWConfig{Label: label, ACL: acl, AnyACL: anyACL, Layout: layout, Delay: delay, Hooks: hooks}
+	hooks := lock.Hooks{
+		Stranger: func(e lock.Event) { l.run.WarnOfStranger(e.Node) },
+		Deadlock: func(e lock.Event) { l.app.Complain("%s: warning: %v", l.run.Path, e.Err) },
+	}
+	onDeadlock := lock.ReportDeadlock
+	if l.onDeadlock.Value == deadlockFail {
+		onDeadlock, hooks.Deadlock = lock.FailWait, nil // one error is enough
+	}
+	rw := lock.RWConfig{
+		Label: label, ACL: acl, AnyACL: anyACL, Layout: layout, Delay: delay, Hooks: hooks, OnDeadlock: onDeadlock,
+	}
 	switch {
 	case l.permits.limit > 0:
-		cfg := lock.SemaphoreConfig{Label: label, ACL: acl, AnyACL: anyACL, Layout: layout, Hooks: hooks}
+		cfg := lock.SemaphoreConfig{
+			Label: label, ACL: acl, AnyACL: anyACL, Layout: layout, Hooks: hooks, OnDeadlock: onDeadlock,
+		}
 		s, err := lock.NewSemaphore(client, l.run.Path, lock.StoredLimit(l.permits.limit), cfg)
 		return semaphore{s, l.permits.n}, err
 	case len(l.run.Paths) > 1:
-		cfg := lock.SetConfig{Label: label, ACL: acl, AnyACL: anyACL, Layout: layout, Delay: delay, Hooks: hooks}
+		cfg := lock.SetConfig{
+			Label: label, ACL: acl, AnyACL: anyACL, Layout: layout, Delay: delay, Hooks: hooks, OnDeadlock: onDeadlock,
+		}
 		return lock.NewSet(client, l.run.Paths, cfg)
 	case l.shared:
 		m, err := lock.NewRWMutex(client, l.run.Path, rw)
@@ -76,7 +89,9 @@ func (l *locker) anyLock(client *zk.Client) (anyLock, error) {
 	case l.layout.Value == layoutCuratorRW:
 		return lock.NewRWMutex(client, l.run.Path, rw)
 	default:
-		cfg := lock.Config{Label: label, ACL: acl, AnyACL: anyACL, Layout: layout, Delay: delay, Hooks: hooks}
+		cfg := lock.Config{
+			Label: label, ACL: acl, AnyACL: anyACL, Layout: layout, Delay: delay, Hooks: hooks, OnDeadlock: onDeadlock,
+		}
 		return lock.NewMutex(client, l.run.Path, cfg)
 	}
 }

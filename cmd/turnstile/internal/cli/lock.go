@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/supervise"
+	"github.com/seed-a3166700/turnstile/internal/stuck"
 )
 
 // locker is "turnstile lock".
@@ -23,9 +24,13 @@ type locker struct {
 	permits  permits
 	newLimit bool
 	delay    command.Duration
-	json     bool
-	forPID   int  // of --pid: the process to hold it for; 0 if there is none
-	holder   bool // this is the process that holds it for another one
+	around   []stuck.Hold // locks that this process runs under
+
+	onDeadlock command.Choice
+
+	json   bool
+	forPID int  // of --pid: the process to hold it for; 0 if there is none
+	holder bool // this is the process that holds it for another one
 
 	host string // with pid: tells our own contender from others
 	pid  int
@@ -76,8 +81,13 @@ InterProcessReadWriteLock, as a writer without --shared; kazoo is Lock, WriteLoc
 curator and kazoo. Turnstile's own locks exclude each other in all layouts. With --permits, curator is
 InterProcessSemaphoreV2 and kazoo is Semaphore; a PATH has one of the two.
 
+A command that runs under a lock may use turnstile lock itself. If such commands wait for each other's locks,
+each says so, and waits on. With --on-deadlock fail the last one that came exits with 76 instead, within about
+a second, and the others go on when the command around it has ended. Several PATHs in one command cannot
+deadlock. TURNSTILE_HOLDS tells the inner command of the locks around it.
+
 Exit codes: the command's, or 128+N if signal N ended it or the wait; 1 (or -E) lock not acquired; 64 usage;
-69 no server; 75 lock lost; 77 access denied; 126 command cannot be executed; 127 not found.`,
+69 no server; 75 lock lost; 76 deadlock; 77 access denied; 126 command cannot be executed; 127 not found.`,
 		Example: `  turnstile lock /jobs/report -- ./report.sh --all
   turnstile lock -n /jobs/report -c 'date >> log; ./report.sh'
   turnstile lock --shared /data -- ./read.sh
@@ -98,6 +108,7 @@ Exit codes: the command's, or 128+N if signal N ended it or the wait; 1 (or -E) 
 			return l.lock(cmd.Context())
 		},
 	}
+	l.onDeadlock = command.NewChoice(deadlockReport, deadlockFail)
 	l.layout = command.NewChoice(layoutCurator, layoutCuratorRW, layoutKazoo, layoutBoth)
 	flags := cmd.Flags()
 	l.run.WaitFlags(cmd, "n")
@@ -105,6 +116,7 @@ Exit codes: the command's, or 128+N if signal N ended it or the wait; 1 (or -E) 
 	flags.Var(&l.permits, "permits", "take N permits of LIMIT in all, instead of a lock")
 	flags.BoolVar(&l.newLimit, "new-limit", false, "with --permits, change the limit for all users of PATH")
 	flags.Var(&l.delay, "delay", "cool-down before the next holder with a --delay may start if this one crashes")
+	flags.Var(&l.onDeadlock, "on-deadlock", "what to do if commands wait for each other's locks")
 	flags.Var(&l.layout, "layout", "whose programs to share the line with")
 	flags.StringVar(&l.label, "label", "", "`text` shown to others (default: the command's name)")
 	command.MayBeEmpty(flags, "label")
@@ -135,6 +147,10 @@ func (l *locker) parse(cmd *cobra.Command, args []string) error {
 	case l.label == "" && len(l.run.Argv) > 0:
 		l.label = l.run.Name()
 	}
+	var err error
+	if l.around, err = l.holdsAround(); err != nil {
+		return command.Usage(cmd, err)
+	}
 	l.pid = os.Getpid()
 	l.host, _ = os.Hostname() // as the lock records it; without one, our own node may be shown as in the way
 	return nil
@@ -155,8 +171,9 @@ func (l *locker) lock(ctx context.Context) error {
 		defer client.Close() // if it fails, the session ends by itself
 	}
 	if err := interrupted(ctx, until, err); err != nil {
-		return command.Failed(err)
+		return command.Failed(deadlocked(err))
 	}
+	l.run.Env = append(l.run.Env, l.holdsVariableFor(hold, l.around))
 	h := command.Hold{Hold: hold, Token: int64(hold.Token()), Release: hold.Unlock, ReleaseWait: hold.UnlockWait}
 	if len(l.run.Argv) == 0 {
 		return l.holdUntilEOF(ctx, h, signals)

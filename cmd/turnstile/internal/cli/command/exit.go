@@ -28,6 +28,7 @@ const (
 	ExitSoftware    = 70  // the server refused what should have worked
 	ExitOutput      = 74  // standard output cannot be written; the message says if the work was done
 	ExitLost        = 75  // the lock, or the claim of an item, was lost while the command ran
+	ExitDeadlock    = 76  // the wait was part of a deadlock, and --on-deadlock fail had it give way
 	ExitNoAccess    = 77  // the server refuses these credentials, or these credentials that path
 	ExitConfig      = 78  // a configuration file is wrong
 	ExitNoExec      = 126 // the command exists and cannot be executed

@@ -194,7 +194,7 @@ func (p *Party) watchOver(own *line.Own, sentries *line.Line) {
 			if rec, err := p.rounds.read(ctx, p.sess); err == nil && (rec == nil || rec.czxid != p.tree) {
 				return // the path is not to be made again for what was deleted
 			}
-			if own, err = line.Enter(ctx, p.sess, sentries); err != nil {
+			if own, err = p.rounds.enterAgain(ctx, p.sess, sentries); err != nil {
 				return
 			}
 		}

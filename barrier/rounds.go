@@ -118,6 +118,26 @@ func (r *Rounds) sentries() *line.Line {
 	}
 }
 
+// enterAgain enters the line of the parties, of a barrier that was there just now. It makes the line's directory, and
+// nothing above it: the barrier may be deleted meanwhile, and must not come back without what it is.
+func (r *Rounds) enterAgain(ctx context.Context, sess *zk.Session, sentries *line.Line) (*line.Own, error) {
+	sentries.There = true
+	for {
+		_, err := sess.CreateNode(ctx, zk.Node{
+			Path: sentries.Dir, Data: []byte{}, Mode: zk.Persistent, ACL: r.access.ACL,
+		})
+		switch {
+		case err == nil, errors.Is(err, zk.NodeExists):
+			return line.Enter(ctx, sess, sentries)
+		case errors.Is(err, zk.NoNode):
+			return nil, attempt.ErrGone
+		}
+		if err := attempt.Again(ctx, sess, err); err != nil {
+			return nil, err
+		}
+	}
+}
+
 // Join makes this process a party, from the round that the parties are in: that round is not over before this party
 // has arrived. It goes on through lost connections and new sessions. If ctx ends first it returns ctx's cause; it
 // returns ErrMismatch if the path has another configuration, and the client's error if the client is closed. When it

@@ -30,6 +30,7 @@ type Line struct {
 	ACL     []zk.ACL                 // of the nodes and of the parents that are made for them; open if nil
 	AnyACL  bool                     // accepts directories that exist and grant more than ACL
 	Above   bool                     // Dir is only on the way to the nodes: see attempt.Dirs
+	There   bool                     // Dir is not made: if it is missing, entering fails with ErrGone
 
 	// Change reports whether, when a contender ahead is gone, another may stand at its number or ahead of it. That can
 	// be so where contenders change their kind (Become, Beside). If Change is nil, none may.

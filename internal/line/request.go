@@ -210,6 +210,8 @@ func (r *Request) make(ctx context.Context) error {
 		// and the new node is made the ordinary way.
 	case failed != nil && failed.Index < len(r.checks) && (failed.Err == zk.NoNode || failed.Err == zk.BadVersion):
 		return ErrGone
+	case errors.Is(err, zk.NoNode) && r.lines[0].There:
+		return ErrGone
 	case errors.Is(err, zk.NoNode):
 		if r.tries++; r.tries > maxTries*len(r.names) {
 			return attempt.Vanishes(r.lines[0].Dir, err)

@@ -34,7 +34,9 @@ type Hold struct {
 
 // Inside returns a context for calls of a process that was started inside of holds of others. Those need not be of the
 // servers that it asks.
-func Inside(ctx context.Context, holds []Hold) context.Context { return context.WithValue(ctx, insideKey{}, holds) }
+func Inside(ctx context.Context, holds []Hold) context.Context {
+	return context.WithValue(ctx, insideKey{}, holds)
+}
 
 // Around returns the holds of other processes that ctx is inside of.
 func Around(ctx context.Context) []Hold {
@@ -83,8 +85,8 @@ func (w *Wait) Same(other *Wait) bool {
 		w.Yields == other.Yields && w.Label == other.Label &&
 		w.Since.Equal(other.Since) && slices.Equal(w.Paths, other.Paths) &&
 		slices.EqualFunc(w.Holds, other.Holds, func(a, b Hold) bool {
-			return a.Token == b.Token && a.Node == b.Node && a.Kind == b.Kind && a.Permits == b.Permits && a.Other == b.Other &&
-				slices.Equal(a.Paths, b.Paths)
+			return a.Token == b.Token && a.Node == b.Node && a.Kind == b.Kind && a.Permits == b.Permits &&
+				a.Other == b.Other && slices.Equal(a.Paths, b.Paths)
 		})
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
 	"github.com/seed-a3166700/turnstile/internal/stuck"
@@ -55,7 +56,7 @@ func (l *locker) holdsVariableFor(hold *lock.Hold, around []stuck.Hold) string {
 	case l.layout.Value == layoutCuratorRW:
 		h.Kind = stuck.Writer
 	}
-	holds := append(around[max(0, len(around)-maxHolds+1):len(around):len(around)], h)
+	holds := slices.Concat(around[max(0, len(around)-maxHolds+1):], []stuck.Hold{h})
 	text, err := json.Marshal(holds)
 	if err != nil {
 		return holdsVariable + "=" // cannot happen: every field marshals

@@ -63,7 +63,6 @@ var shows = []shower{
 	{args: "top", shows: true},
 	{args: "sessions", shows: true},
 	{args: "deadlocks", shows: true},
-	{args: "deadlocks --watch", stream: true},
 	{args: "exporter --listen 127.0.0.1:0", stream: true},
 	{args: "gc --older-than 0s", data: true},
 	{args: "backup -"},

@@ -65,8 +65,8 @@ func TestKilledRestoreLeavesAState(t *testing.T) {
 	t.Logf("%d were killed", killed)
 }
 
-// TestBackupOfManyNodes measures a backup of many nodes while a client writes, and its restore. TURNSTILE_NODES says how
-// many thousand nodes: the figures of docs/operating.md are of 1000.
+// TestBackupOfManyNodes measures a backup of many nodes while a client writes, and its restore. TURNSTILE_NODES says
+// how many thousand nodes: the figures of docs/operating.md are of 1000.
 func TestBackupOfManyNodes(t *testing.T) {
 	parents := 5
 	if n, err := strconv.Atoi(os.Getenv("TURNSTILE_NODES")); err == nil {

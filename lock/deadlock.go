@@ -45,15 +45,11 @@ const (
 // DefaultWaitsPath is Config.WaitsPath if that is empty.
 const DefaultWaitsPath = "/turnstile/waits"
 
-// check returns an error unless o is one of the constants and path can be a WaitsPath. It returns the path.
-func (o OnDeadlock) check(path string) (string, error) {
+func (o OnDeadlock) check() error {
 	if o < ReportDeadlock || o > IgnoreDeadlock {
-		return "", fmt.Errorf("lock: unknown OnDeadlock %d; use ReportDeadlock, FailWait or IgnoreDeadlock", int(o))
+		return fmt.Errorf("lock: unknown OnDeadlock %d; use ReportDeadlock, FailWait or IgnoreDeadlock", int(o))
 	}
-	if path == "" {
-		return DefaultWaitsPath, nil
-	}
-	return path, ValidatePath(path)
+	return nil
 }
 
 // ErrDeadlock is wrapped by every DeadlockError.
@@ -79,14 +75,11 @@ func (e *DeadlockError) Error() string {
 	var b strings.Builder
 	b.WriteString(ErrDeadlock.Error())
 	for i, s := range e.Steps {
-		sep := ": "
-		if i > 0 {
-			sep = ", who "
-		}
 		next := e.Steps[(i+1)%len(e.Steps)].Owner
-		fmt.Fprintf(&b, "%s", sep)
 		if i == 0 {
-			b.WriteString(owned(s.Owner) + " ")
+			b.WriteString(": " + owned(s.Owner) + " ")
+		} else {
+			b.WriteString(", who ")
 		}
 		if s.Token != 0 {
 			fmt.Fprintf(&b, "waits for %s (token %d) of %s", s.Path, s.Token, owned(next))
@@ -105,7 +98,7 @@ func (e *DeadlockError) Unwrap() error { return ErrDeadlock }
 // inside is a call of Lock that goes on inside of a hold.
 type inside struct {
 	base    *base
-	id      uint64
+	id      uint64 // Event.ID
 	of      any
 	kind    Kind
 	permits int          // that it wants, of a Semaphore
@@ -113,15 +106,11 @@ type inside struct {
 	around  []stuck.Hold // of other processes
 	since   time.Time
 	fail    context.CancelCauseFunc          // ends the wait
-	call    uint64                           // Event.ID
 	where   atomic.Pointer[func() *line.Own] // finds its contender; nil while it does not wait for others
 
 	detector *detector // that tells others of it; nil if none does. detectorsMu guards it and over
 	over     bool
 }
-
-// insides counts the waits of this process that are inside of holds.
-var insides atomic.Uint64 //nolint:gochecknoglobals // makes numbers that are unique in the process
 
 // isInside reports whether a call goes on inside of a hold: of this process, or of one that has started it.
 //
@@ -138,9 +127,8 @@ func (b *base) acquireInside(
 	waiting, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	in := &inside{
-		base: b, id: insides.Add(1), of: of, kind: kind, outer: outer, fail: fail,
-		around: stuck.Around(ctx),
-		since:  r.event.Since, call: r.event.ID,
+		base: b, id: r.event.ID, of: of, kind: kind, outer: outer, around: stuck.Around(ctx), since: r.event.Since,
+		fail: fail,
 	}
 	r.inside = in
 	timer := time.AfterFunc(longWait, in.publish)
@@ -158,7 +146,7 @@ func (b *base) acquireInside(
 func (in *inside) tell(err *DeadlockError) {
 	if hook := in.base.cfg.Hooks.Deadlock; hook != nil {
 		hook(Event{
-			ID: in.call, Path: in.base.name, Kind: in.kind, Queued: true,
+			ID: in.id, Path: in.base.name, Kind: in.kind, Queued: true,
 			Since: in.since, Took: time.Since(in.since), Err: err,
 		})
 	}
@@ -172,36 +160,31 @@ func (in *inside) describe(record string, session int64) *stuck.Wait {
 		return nil
 	}
 	w := &stuck.Wait{
-		ID: in.id, Record: record, Kind: waitKind(in.of, in.kind), Permits: in.permits,
+		ID: in.id, Record: record, Permits: in.permits,
 		Since: in.since.UTC().Round(time.Millisecond), Yields: in.base.cfg.OnDeadlock == FailWait,
 		Label: in.base.cfg.Label,
 	}
-	w.Paths, w.Limit = in.base.places(in.of)
+	w.Paths, w.Kind, w.Limit = factsOf(in.of, in.kind == Reader)
 	switch own := (*where)(); {
 	case own != nil && own.Session().ID() == session:
 		w.Node, w.Czxid = own.Path(), own.Stat().Czxid
 	case w.Kind != stuck.Simple:
 		return nil
 	}
-	tokens := make(map[Token]bool)
 	for h := in.outer.lasting(); h != nil; h = h.outer.lasting() {
-		t := h.Token()
-		if tokens[t] || h.grant.Err() != nil {
-			continue // counted already, as a hold that is nested in another; or lost
+		if h.grant.Err() == nil { // or it is lost
+			w.Holds = appendNew(appendNew(w.Holds, h.describe()), h.around...)
 		}
-		tokens[t] = true
-		w.Holds = append(w.Holds, h.describe())
-		w.Holds = appendNew(w.Holds, h.around)
 	}
-	w.Holds = appendNew(w.Holds, in.around)
+	w.Holds = appendNew(w.Holds, in.around...)
 	if w.Holds == nil {
 		return nil
 	}
 	return w
 }
 
-// appendNew appends those of more that are not in the list.
-func appendNew(list, more []stuck.Hold) []stuck.Hold {
+// appendNew appends those of more that are not in the list: holds that are nested in one have its token.
+func appendNew(list []stuck.Hold, more ...stuck.Hold) []stuck.Hold {
 	for _, h := range more {
 		if !slices.ContainsFunc(list, func(other stuck.Hold) bool { return other.Token == h.Token }) {
 			list = append(list, h)
@@ -210,55 +193,37 @@ func appendNew(list, more []stuck.Hold) []stuck.Hold {
 	return list
 }
 
+// describe returns what is told of the hold.
 func (h *Hold) describe() stuck.Hold {
-	g := h.grant
 	d := stuck.Hold{Node: h.Path(), Token: int64(h.Token())}
-	kind := Exclusive
-	switch of := g.of.(type) {
-	case *RWMutex:
-		d.Paths, kind = []string{of.name}, Writer
-		if g.readers() != nil {
-			kind = Reader
-		}
-	case *Semaphore:
-		d.Paths, d.Permits = []string{of.name}, len(g.Nodes())
-	case *Set:
-		d.Paths = of.paths
-	case *Mutex:
-		d.Paths = []string{of.name}
-	case *Simple:
-		d.Paths = []string{of.name}
+	d.Paths, d.Kind, _ = factsOf(h.grant.of, h.grant.readers() != nil)
+	if d.Kind == stuck.Permit || d.Kind == stuck.KazooPermit {
+		d.Permits = len(h.grant.Nodes())
 	}
-	d.Kind = waitKind(g.of, kind)
 	return d
 }
 
-// places returns the paths of a lock, and how many permits it has if that is fixed.
-func (b *base) places(of any) (paths []string, limit int) {
+// factsOf returns what is told of a lock: its paths, the kind of a hold of it or of a wait for it, and how many permits
+// it has if that is fixed.
+func factsOf(of any, reads bool) (paths []string, kind string, limit int) {
 	switch of := of.(type) {
 	case *Set:
-		return of.paths, 0
-	case *Semaphore:
-		limit = of.limit.permits // 0 for a watched limit
-	}
-	return []string{b.name}, limit
-}
-
-// waitKind returns the kind of a hold, or of a wait, of a lock.
-func waitKind(of any, kind Kind) string {
-	switch of := of.(type) {
+		return of.paths, stuck.Exclusive, 0
 	case *Simple:
-		return stuck.Simple
+		return []string{of.name}, stuck.Simple, 0
 	case *Semaphore:
+		kind = stuck.Permit
 		if of.cfg.Layout == Kazoo {
-			return stuck.KazooPermit
+			kind = stuck.KazooPermit
 		}
-		return stuck.Permit
+		return []string{of.name}, kind, of.limit.permits // 0 for a watched limit
 	case *RWMutex:
-		if kind == Reader {
-			return stuck.Reader
+		kind = stuck.Writer
+		if reads {
+			kind = stuck.Reader
 		}
-		return stuck.Writer
+		return []string{of.name}, kind, 0
+	default:
+		return []string{of.(*Mutex).name}, stuck.Exclusive, 0 //nolint:forcetypeassert // there is no other lock
 	}
-	return stuck.Exclusive
 }

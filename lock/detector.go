@@ -6,13 +6,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -33,36 +30,13 @@ const (
 	writePause = 200 * time.Millisecond
 	// passTime bounds one look, so that a client that is cut off tries again.
 	passTime = 10 * time.Second
-	// maxRecord bounds a record. What is longer leaves its last waits out.
-	maxRecord = 64 << 10
-	// maxClients bounds how many records are read.
-	maxClients = 10_000
 )
-
-// bellName is the node that is written with each new confirmation, so that those who wait look again.
-const bellName = "bell"
-
-// A waitsRecord is what a client tells of its waits.
-type waitsRecord struct {
-	Owner Owner         `json:"owner"`
-	Waits []*stuck.Wait `json:"waits"`
-	More  int           `json:"more,omitempty"` // waits that did not fit
-	// Confirmed has the keys of deadlocks of which the client has found, after it had read all of their waits, that
-	// its own waits among them still stood, inside of holds that still stood.
-	//
-	// If all clients of a deadlock have confirmed it, it has existed. Let t be when the first of them looked at its own
-	// waits. It had read all the others' before, so each of those had begun before t. Every other client looked at or
-	// after t, and its waits still stood: the same ones, because a wait with a new node, or inside of other holds, has
-	// another key. A wait goes on without interruption, so at t all of them stood. No clock and no delay matters.
-	Confirmed []string `json:"confirmed,omitempty"`
-}
 
 // A detector tells others of the long waits of a client that are inside of holds, and finds the deadlocks that they are
 // part of. It lasts as long as there are such waits.
 type detector struct {
 	id   detectorID
 	dirs attempt.Dirs
-	acl  []zk.ACL
 	wake chan struct{} // one slot: look now
 
 	waits map[uint64]*inside // detectorsMu guards it
@@ -106,7 +80,7 @@ func (in *inside) publish() {
 	d := detectors[id]
 	if d == nil {
 		d = &detector{
-			id: id, acl: b.cfg.ACL, dirs: attempt.Dirs{ACL: b.cfg.ACL, AnyACL: b.cfg.AnyACL},
+			id: id, dirs: attempt.Dirs{ACL: b.cfg.ACL, AnyACL: b.cfg.AnyACL},
 			wake: make(chan struct{}, 1), waits: make(map[uint64]*inside),
 			confirmed: make(map[string]bool), told: make(map[string]bool),
 		}
@@ -158,7 +132,7 @@ func (d *detector) run() {
 // finished ends the detector if there are no waits any more, and its node has gone.
 func (d *detector) finished() bool {
 	if d.written != nil && d.sess.Err() == nil {
-		return false // pass has yet to delete it
+		return false // pass has yet to remove it
 	}
 	detectorsMu.Lock()
 	defer detectorsMu.Unlock()
@@ -186,7 +160,8 @@ func (d *detector) pause() time.Duration {
 
 // standing returns the waits that stand, by their number: what is returned stood, all of it at a time, within the call.
 // What has changed while it was looked at is left out: so each wait that is left stood when the second look began.
-func (d *detector) standing(record string, session int64) map[uint64]*stuck.Wait {
+func (d *detector) standing() map[uint64]*stuck.Wait {
+	record, session := d.name(), d.sess.ID()
 	detectorsMu.Lock() // no wait ends meanwhile
 	defer detectorsMu.Unlock()
 	look := func() map[uint64]*stuck.Wait {
@@ -218,13 +193,16 @@ func (d *detector) pass() {
 	if sess != d.sess { // the node and the watch have ended with the session before
 		d.sess, d.written, d.bell, d.rang = sess, nil, nil, false
 	}
-	name := recordName(sess.ID()) + d.id.rights
-	mine := d.standing(name, sess.ID())
+	name := d.name()
+	mine := d.standing()
 	d.alone(mine)
-	if len(mine) == 0 && d.written == nil {
+	if len(mine) == 0 {
+		if d.written != nil {
+			d.remove(name)
+		}
 		return
 	}
-	if err := d.write(ctx, name, mine); err != nil || len(mine) == 0 {
+	if d.write(ctx, name, mine) != nil {
 		return
 	}
 	d.listen(ctx)
@@ -233,15 +211,13 @@ func (d *detector) pass() {
 		return
 	}
 	records[name] = &waitsRecord{Owner: line.ThisProcess(""), Waits: slices.Collect(maps.Values(mine))}
-	if d.confirm(ctx, records, name) {
-		if d.write(ctx, name, mine) == nil {
-			d.ring(ctx)
-		}
+	if d.confirm(ctx, records, name) && d.write(ctx, name, mine) == nil {
+		d.ring(ctx)
 	}
 }
 
-// recordName returns the name of the record of a session, without what its rights add.
-func recordName(session int64) string { return "0x" + strconv.FormatUint(uint64(session), 16) }
+// name returns the name of the node.
+func (d *detector) name() string { return recordName(d.sess.ID()) + d.id.rights }
 
 // alone finds deadlocks among the client's own waits. It need not tell others of them first: what is standing stood at
 // one time. Whether holds of other processes stand, only the server knows.
@@ -255,21 +231,11 @@ func (d *detector) alone(mine map[uint64]*stuck.Wait) {
 	}
 }
 
-// write writes the node with what is told, if that has changed, or deletes it if there is nothing to tell.
+// write writes the node with what is told, if that has changed.
 func (d *detector) write(ctx context.Context, name string, mine map[uint64]*stuck.Wait) error {
-	path := d.id.path + "/" + name
-	if len(mine) == 0 {
-		err := d.sess.Delete(ctx, path, -1)
-		if err == nil || errors.Is(err, zk.NoNode) {
-			d.written = nil
-		}
-		if d.rang { // whoever still waits looks once more, and rings another one if need be
-			d.rang = false
-			_ = d.sess.Delete(ctx, d.id.path+"/"+bellName, -1) // it goes with the session at the latest
-		}
-		return err
-	}
-	data := d.record(mine)
+	data := waitsRecord{
+		Owner: line.ThisProcess(""), Confirmed: slices.Sorted(maps.Keys(d.confirmed)),
+	}.encode(mine)
 	if string(data) == string(d.written) {
 		return nil
 	}
@@ -279,7 +245,7 @@ func (d *detector) write(ctx context.Context, name string, mine map[uint64]*stuc
 		return ctx.Err()
 	}
 	d.wrote = time.Now()
-	err := d.put(ctx, path, data)
+	err := d.put(ctx, name, data)
 	if err == nil {
 		d.written = data
 	}
@@ -287,42 +253,28 @@ func (d *detector) write(ctx context.Context, name string, mine map[uint64]*stuc
 }
 
 // put sets a node of the session, or makes it.
-func (d *detector) put(ctx context.Context, path string, data []byte) error {
-	for tries := 0; ; tries++ {
-		_, err := d.sess.Set(ctx, path, data, -1)
-		if !errors.Is(err, zk.NoNode) {
-			return err
-		}
-		_, err = d.sess.CreateNode(ctx, zk.Node{Path: path, Data: data, Mode: zk.Ephemeral, ACL: d.acl})
-		switch {
-		case errors.Is(err, zk.NoNode) && tries == 0:
-			if err := d.dirs.Make(ctx, d.sess, d.id.path); err != nil {
-				return err
-			}
-		case errors.Is(err, zk.NodeExists) && tries < 3: // made by the creation whose answer was lost, or by another
-		default:
-			return err
-		}
+func (d *detector) put(ctx context.Context, name string, data []byte) error {
+	path := attempt.Join(d.id.path, name)
+	_, err := d.sess.Set(ctx, path, data, -1)
+	if !errors.Is(err, zk.NoNode) {
+		return err
 	}
+	if err := d.dirs.Make(ctx, d.sess, d.id.path); err != nil {
+		return err
+	}
+	_, err = d.sess.CreateNode(ctx, zk.Node{Path: path, Data: data, Mode: zk.Ephemeral, ACL: d.dirs.ACL})
+	return err
 }
 
-// record returns the node's data.
-func (d *detector) record(mine map[uint64]*stuck.Wait) []byte {
-	r := waitsRecord{Owner: line.ThisProcess(""), Confirmed: slices.Sorted(maps.Keys(d.confirmed))}
-	size := 0
-	for _, id := range slices.Sorted(maps.Keys(mine)) {
-		b, err := json.Marshal(mine[id])
-		if size += len(b); err != nil || size > maxRecord {
-			r.More++
-			continue
-		}
-		r.Waits = append(r.Waits, mine[id])
+// remove removes the node, and the bell: clients that still wait look once more, and ring another one if need be. It
+// waits until that is done, or the session has ended: a later deletion could remove the node of the next wait.
+func (d *detector) remove(name string) {
+	paths := []string{attempt.Join(d.id.path, name)}
+	if d.rang {
+		paths = append(paths, attempt.Join(d.id.path, bellName))
 	}
-	data, err := json.Marshal(r)
-	if err != nil {
-		return nil // cannot happen: every field marshals
-	}
-	return data
+	_ = attempt.Remove(d.sess, paths...).Wait(context.Background()) // if it is refused, they go with the session
+	d.written, d.rang = nil, false
 }
 
 // listen has the bell wake run. The watch is there before the records are read, so that no confirmation is missed.
@@ -334,7 +286,7 @@ func (d *detector) listen(ctx context.Context) {
 		d.bell.Close()
 		d.bell = nil
 	}
-	_, _, w, err := d.sess.ExistsW(ctx, d.id.path+"/"+bellName)
+	_, _, w, err := d.sess.ExistsW(ctx, attempt.Join(d.id.path, bellName))
 	if err != nil {
 		return // there is the next pass
 	}
@@ -345,69 +297,7 @@ func (d *detector) listen(ctx context.Context) {
 // ring calls all who wait. The bell goes with the session that made it, or nothing would ever remove it.
 func (d *detector) ring(ctx context.Context) {
 	d.rang = true
-	_ = d.put(ctx, d.id.path+"/"+bellName, nil) // there is the next pass
-}
-
-// readWaits reads what all clients tell. It leaves out what is none of their own: a record counts only if its node is
-// of the session that its name says.
-func readWaits(ctx context.Context, sess *zk.Session, path string) (map[string]*waitsRecord, error) {
-	names, _, err := sess.Children(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	if len(names) > maxClients {
-		names = names[:maxClients]
-	}
-	records := make(map[string]*waitsRecord, len(names))
-	for names := range slices.Chunk(names, 64) {
-		b := sess.Batch()
-		asked := make([]*zk.Future[zk.Data], len(names))
-		for i, name := range names {
-			if name != bellName {
-				asked[i] = b.Get(path + "/" + name)
-			}
-		}
-		b.Send()
-		for i, name := range names {
-			if asked[i] == nil {
-				continue
-			}
-			node, err := asked[i].Get(ctx)
-			switch {
-			case errors.Is(err, zk.NoNode), errors.Is(err, zk.NoAuth):
-				continue
-			case err != nil:
-				return nil, err
-			}
-			session, _, _ := strings.Cut(name, "-")
-			r := new(waitsRecord)
-			if session != recordName(node.Stat.EphemeralOwner) || json.Unmarshal(node.Data, r) != nil {
-				continue
-			}
-			r.Waits = slices.DeleteFunc(r.Waits, func(w *stuck.Wait) bool { return w == nil })
-			for _, w := range r.Waits {
-				w.Record = name
-			}
-			records[name] = r
-		}
-	}
-	return records, nil
-}
-
-// find returns the deadlocks in records.
-func find(records map[string]*waitsRecord) []*stuck.Deadlock {
-	var waits []*stuck.Wait
-	for _, name := range slices.Sorted(maps.Keys(records)) {
-		waits = append(waits, records[name].Waits...)
-	}
-	return stuck.Find(waits)
-}
-
-// certain reports whether all of a deadlock's clients have confirmed it.
-func certain(d *stuck.Deadlock, records map[string]*waitsRecord) bool {
-	return !slices.ContainsFunc(d.Records(), func(name string) bool {
-		return !slices.Contains(records[name].Confirmed, d.Key)
-	})
+	_ = d.put(ctx, bellName, nil) // there is the next pass
 }
 
 // confirm confirms the deadlocks that waits of ours are part of and that still stand, and tells of those that all
@@ -415,10 +305,7 @@ func certain(d *stuck.Deadlock, records map[string]*waitsRecord) bool {
 func (d *detector) confirm(ctx context.Context, records map[string]*waitsRecord, name string) (changed bool) {
 	confirmed := make(map[string]bool)
 	for _, found := range find(records) {
-		if !slices.Contains(found.Records(), name) {
-			continue
-		}
-		if !d.others(ctx, found, name) || !d.stands(found, name) {
+		if !slices.Contains(found.Records(), name) || !d.others(ctx, found) || !d.stands(found) {
 			continue
 		}
 		confirmed[found.Key] = true
@@ -438,7 +325,8 @@ func (d *detector) confirm(ctx context.Context, records map[string]*waitsRecord,
 // others asks the server whether the holds of other processes stand that our waits in the deadlock are inside of: a
 // hold of theirs is its node. They stood at some moment after the records were read, as the waits did that are looked
 // at next.
-func (d *detector) others(ctx context.Context, found *stuck.Deadlock, name string) bool {
+func (d *detector) others(ctx context.Context, found *stuck.Deadlock) bool {
+	name := d.name()
 	b := d.sess.Batch()
 	asked := make(map[int64]*zk.Future[zk.Existence])
 	for _, w := range found.Waits {
@@ -460,8 +348,8 @@ func (d *detector) others(ctx context.Context, found *stuck.Deadlock, name strin
 }
 
 // stands reports whether our waits in the deadlock still stand, as they were told.
-func (d *detector) stands(found *stuck.Deadlock, name string) bool {
-	now := d.standing(name, d.sess.ID())
+func (d *detector) stands(found *stuck.Deadlock) bool {
+	name, now := d.name(), d.standing()
 	return !slices.ContainsFunc(found.Waits, func(w *stuck.Wait) bool {
 		return w.Record == name && (now[w.ID] == nil || !now[w.ID].Same(w))
 	})
@@ -479,61 +367,13 @@ func (d *detector) tell(found *stuck.Deadlock, owner func(record string) Owner) 
 		detectorsMu.Lock()
 		in := d.waits[w.ID]
 		detectorsMu.Unlock()
-		if in == nil || w.Record != recordName(d.sess.ID())+d.id.rights {
+		if in == nil || w.Record != d.name() {
 			continue
 		}
 		in.tell(err)
 		// What was certain may have ended meanwhile, by a caller that has left. Then nothing has to give way.
-		if w == victim && w.Yields && d.stands(found, w.Record) {
+		if w == victim && w.Yields && d.stands(found) {
 			in.fail(err)
 		}
 	}
-}
-
-func newDeadlockError(found *stuck.Deadlock, owner func(record string) Owner) *DeadlockError {
-	e := new(DeadlockError)
-	for _, s := range found.Cycle {
-		step := DeadlockStep{Path: s.Path, Owner: owner(s.Wait.Record), Since: s.Wait.Since}
-		step.Owner.Label = s.Wait.Label
-		if s.Hold != nil {
-			step.Token = Token(s.Hold.Token)
-		}
-		e.Steps = append(e.Steps, step)
-	}
-	return e
-}
-
-// A FoundDeadlock is one that the clients of an ensemble tell of.
-type FoundDeadlock struct {
-	Steps []DeadlockStep // as in DeadlockError
-
-	// Confirmed says that all of its clients have confirmed it: it has existed. Otherwise it may be about to be
-	// confirmed, or may never have existed: a client that no longer waits may still be shown.
-	Confirmed bool
-}
-
-// Deadlocks returns the deadlocks of waits inside of holds, as the clients tell of them below waitsPath
-// (DefaultWaitsPath if empty). It returns none if nothing is there.
-func Deadlocks(ctx context.Context, client *zk.Client, waitsPath string) ([]FoundDeadlock, error) {
-	path, err := ReportDeadlock.check(waitsPath)
-	if err == nil {
-		err = attempt.Args("lock", client, path, nil)
-	}
-	if err != nil {
-		return nil, err
-	}
-	sess, err := client.Session(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("lock: %s: %w", path, attempt.Explain(client, err))
-	}
-	records, err := readWaits(ctx, sess, path)
-	if ignoreNoNode(err) != nil {
-		return nil, fmt.Errorf("lock: %s: %w", path, attempt.Explain(client, err))
-	}
-	var list []FoundDeadlock
-	for _, found := range find(records) {
-		e := newDeadlockError(found, func(record string) Owner { return records[record].Owner })
-		list = append(list, FoundDeadlock{Steps: e.Steps, Confirmed: certain(found, records)})
-	}
-	return list, nil
 }

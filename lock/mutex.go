@@ -14,6 +14,7 @@ package lock
 // Mutex, its configuration, and the errors of this package.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,13 +120,17 @@ func (c Config) withDefaults() (Config, error) {
 	if err := line.Policy(c.Retry).Check(); err != nil {
 		return c, fmt.Errorf("lock: %w", err)
 	}
-	err := c.OnSuspend.check()
-	if err == nil {
-		c.WaitsPath, err = c.OnDeadlock.check(c.WaitsPath)
-	}
-	if err != nil {
+	if err := c.OnSuspend.check(); err != nil {
 		return c, err
 	}
+	if err := c.OnDeadlock.check(); err != nil {
+		return c, err
+	}
+	c.WaitsPath = cmp.Or(c.WaitsPath, DefaultWaitsPath)
+	if err := ValidatePath(c.WaitsPath); err != nil {
+		return c, err
+	}
+	var err error
 	c.Handoff, err = c.Handoff.withDefaults()
 	return c, err
 }

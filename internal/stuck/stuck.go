@@ -3,6 +3,7 @@
 package stuck
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -110,16 +111,14 @@ type Step struct {
 
 // victim returns the wait that is to give way: the one that came last, by the server, of those that would.
 func (d *Deadlock) victim() *Wait {
-	return slices.MaxFunc(d.Waits, func(a, b *Wait) int {
-		switch {
-		case a.Yields != b.Yields && a.Yields:
+	yields := func(w *Wait) int {
+		if w.Yields {
 			return 1
-		case a.Yields != b.Yields:
-			return -1
-		case a.Czxid != b.Czxid:
-			return int(min(max(a.Czxid-b.Czxid, -1), 1))
 		}
-		return slices.Compare([]byte(a.key()), []byte(b.key()))
+		return 0
+	}
+	return slices.MaxFunc(d.Waits, func(a, b *Wait) int { // of equals, the first by key
+		return cmp.Or(cmp.Compare(yields(a), yields(b)), cmp.Compare(a.Czxid, b.Czxid))
 	})
 }
 
@@ -138,7 +137,14 @@ type graph struct {
 	waits []*Wait
 	holds map[int64]*node // by token
 	at    map[place]*spot
-	gone  map[*Wait]bool // are not stuck
+	gone  map[*Wait]bool    // are not stuck
+	edges map[*Wait][]*edge // of those that are
+}
+
+// edge says that a stuck wait waits for another one.
+type edge struct {
+	Step
+	to *Wait
 }
 
 // node is a hold, with the waits inside of it.
@@ -160,7 +166,8 @@ type spot struct {
 // A wait names one reason: the hold with the smallest token, or the nearest in line. So whoever reads the same list
 // finds the same deadlocks, and each of them is as small as can be.
 func Find(waits []*Wait) []*Deadlock {
-	g := &graph{waits: waits, holds: make(map[int64]*node), at: make(map[place]*spot), gone: make(map[*Wait]bool)}
+	g := &graph{waits: waits, holds: make(map[int64]*node), at: make(map[place]*spot)}
+	g.gone, g.edges = make(map[*Wait]bool), make(map[*Wait][]*edge)
 	for _, w := range waits {
 		for _, path := range w.Paths {
 			s := g.spot(path, w.Kind)
@@ -180,21 +187,16 @@ func Find(waits []*Wait) []*Deadlock {
 		}
 	}
 	for _, s := range g.at {
-		slices.SortFunc(s.holds, func(a, b *node) int { return compare(a.Token, b.Token) })
-		slices.SortFunc(s.waits, func(a, b *Wait) int { return compare(a.Czxid, b.Czxid) })
+		slices.SortFunc(s.holds, func(a, b *node) int { return cmp.Compare(a.Token, b.Token) })
+		slices.SortFunc(s.waits, func(a, b *Wait) int { return cmp.Compare(a.Czxid, b.Czxid) })
 	}
 	g.reduce()
-	return g.deadlocks()
-}
-
-func compare(a, b int64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
+	for _, w := range waits {
+		if !g.gone[w] {
+			g.link(w)
+		}
 	}
-	return 0
+	return g.deadlocks()
 }
 
 func (g *graph) spot(path, kind string) *spot {
@@ -293,93 +295,79 @@ func (g *graph) held(w *Wait, path string, s *spot) (list []reason) {
 	return nil // also if some permits are left
 }
 
-// next returns the waits that a stuck wait waits for, with how.
-func (g *graph) next(w *Wait) (list []*Wait, steps []Step) {
+// link adds the edges of a stuck wait.
+func (g *graph) link(w *Wait) {
 	for _, r := range g.reasons(w) {
 		if r.hold == nil {
-			list, steps = append(list, r.ahead), append(steps, Step{w, r.path, nil})
+			g.edges[w] = append(g.edges[w], &edge{Step{w, r.path, nil}, r.ahead})
 			continue
 		}
 		for _, inside := range r.hold.inside {
-			list, steps = append(list, inside), append(steps, Step{w, r.path, &r.hold.Hold})
+			g.edges[w] = append(g.edges[w], &edge{Step{w, r.path, &r.hold.Hold}, inside})
 		}
 	}
-	return list, steps
+}
+
+// vertex is a stuck wait as Tarjan's algorithm sees it.
+type vertex struct {
+	w          *Wait
+	rest       []*edge // that were not followed yet
+	index, low int
+	component  int // 0 while it is on the stack
 }
 
 // deadlocks returns those sets of stuck waits in which each waits for all others, and none for a wait outside: the
 // strongly connected components (Tarjan, 1972) that no edge leaves.
 func (g *graph) deadlocks() (found []*Deadlock) {
-	index, low := make(map[*Wait]int), make(map[*Wait]int)
-	inStack, component := make(map[*Wait]bool), make(map[*Wait]int)
-	var stack []*Wait
+	vertices := make(map[*Wait]*vertex)
+	var stack, calls []*vertex // not recursive: a chain of waits may be as long as there are waits
 	components := 0
+	enter := func(w *Wait) {
+		v := &vertex{w: w, rest: g.edges[w], index: len(vertices), low: len(vertices)}
+		vertices[w] = v
+		stack, calls = append(stack, v), append(calls, v)
+	}
 	for _, root := range g.waits {
-		if _, seen := index[root]; seen || g.gone[root] {
+		if vertices[root] != nil || g.gone[root] {
 			continue
 		}
-		// Not recursive: a chain of waits may be as long as there are waits.
-		type frame struct {
-			w    *Wait
-			rest []*Wait
-		}
-		var calls []frame
-		enter := func(w *Wait) {
-			index[w], low[w] = len(index), len(index)
-			stack, inStack[w] = append(stack, w), true
-			rest, _ := g.next(w)
-			calls = append(calls, frame{w, rest})
-		}
-		enter(root)
-		for len(calls) > 0 {
-			top := &calls[len(calls)-1]
-			w := top.w
-			if len(top.rest) > 0 {
-				other := top.rest[0]
-				top.rest = top.rest[1:]
-				if _, seen := index[other]; !seen {
-					enter(other)
-				} else if inStack[other] {
-					low[w] = min(low[w], index[other])
+		for enter(root); len(calls) > 0; {
+			v := calls[len(calls)-1]
+			if len(v.rest) > 0 {
+				to := v.rest[0].to
+				v.rest = v.rest[1:]
+				switch other := vertices[to]; {
+				case other == nil:
+					enter(to)
+				case other.component == 0:
+					v.low = min(v.low, other.index)
 				}
 				continue
 			}
 			calls = calls[:len(calls)-1]
 			if len(calls) > 0 {
-				caller := calls[len(calls)-1].w
-				low[caller] = min(low[caller], low[w])
+				caller := calls[len(calls)-1]
+				caller.low = min(caller.low, v.low)
 			}
-			if low[w] != index[w] {
+			if v.low != v.index {
 				continue
 			}
-			at := slices.Index(stack, w)
-			members := slices.Clone(stack[at:])
-			stack = stack[:at]
-			for _, m := range members {
-				inStack[m], component[m] = false, components
+			components++
+			at := slices.Index(stack, v)
+			var members []*Wait
+			for _, m := range stack[at:] {
+				m.component = components
+				members = append(members, m.w)
 			}
-			if g.closed(members, component) {
+			stack = stack[:at]
+			leaves := func(e *edge) bool { return vertices[e.to].component != components }
+			if !slices.ContainsFunc(members, func(m *Wait) bool { return slices.ContainsFunc(g.edges[m], leaves) }) {
 				found = append(found, g.deadlock(members))
 			}
-			components++
 		}
 	}
-	slices.SortFunc(found, func(a, b *Deadlock) int { return slices.Compare([]byte(a.Key), []byte(b.Key)) })
+	slices.SortFunc(found, func(a, b *Deadlock) int { return cmp.Compare(a.Key, b.Key) })
 	return found
-}
-
-// closed reports whether none of the members waits for a wait outside.
-func (g *graph) closed(members []*Wait, component map[*Wait]int) bool {
-	mine := component[members[0]]
-	for _, m := range members {
-		list, _ := g.next(m)
-		for _, other := range list {
-			if c, done := component[other]; !done || c != mine {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // deadlock describes one of which the members are known.
@@ -388,7 +376,7 @@ func (g *graph) deadlock(members []*Wait) *Deadlock {
 	for _, m := range members {
 		keys[m] = m.key()
 	}
-	slices.SortFunc(members, func(a, b *Wait) int { return slices.Compare([]byte(keys[a]), []byte(keys[b])) })
+	slices.SortFunc(members, func(a, b *Wait) int { return cmp.Compare(keys[a], keys[b]) })
 	sum := sha256.New()
 	for _, m := range members {
 		sum.Write([]byte(keys[m]))
@@ -399,28 +387,21 @@ func (g *graph) deadlock(members []*Wait) *Deadlock {
 }
 
 // cycle returns the shortest way from a wait back to it.
-func (g *graph) cycle(start *Wait) []Step {
-	from := make(map[*Wait]Step) // how each was reached: the step that leads to it
-	for todo := []*Wait{start}; len(todo) > 0; todo = todo[1:] {
-		list, steps := g.next(todo[0])
-		for i, other := range list {
-			if _, seen := from[other]; seen {
-				continue
+func (g *graph) cycle(start *Wait) (cycle []Step) {
+	from := make(map[*Wait]*edge) // how each was reached
+	for todo := []*Wait{start}; from[start] == nil; todo = todo[1:] {
+		for _, e := range g.edges[todo[0]] {
+			if from[e.to] == nil {
+				from[e.to] = e
+				todo = append(todo, e.to)
 			}
-			from[other] = steps[i]
-			if other != start {
-				todo = append(todo, other)
-				continue
-			}
-			cycle := []Step{steps[i]}
-			for w := steps[i].Wait; w != start; w = cycle[len(cycle)-1].Wait {
-				cycle = append(cycle, from[w])
-			}
-			slices.Reverse(cycle)
-			return cycle
 		}
 	}
-	return nil // cannot happen: the members reach each other
+	for w := start; len(cycle) == 0 || w != start; w = cycle[len(cycle)-1].Wait {
+		cycle = append(cycle, from[w].Step)
+	}
+	slices.Reverse(cycle)
+	return cycle
 }
 
 // Records returns the names of the nodes that say so.

@@ -1,0 +1,172 @@
+package lock
+
+// What clients tell of their waits, and what follows from it.
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-a3166700/turnstile/internal/attempt"
+	"github.com/seed-a3166700/turnstile/internal/stuck"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+const (
+	// maxRecord bounds a record. What is longer leaves its last waits out.
+	maxRecord = 64 << 10
+	// maxClients bounds how many records are read.
+	maxClients = 10_000
+)
+
+// bellName is the node that is written with each new confirmation, so that those who wait look again.
+const bellName = "bell"
+
+// A waitsRecord is what a client tells of its waits.
+type waitsRecord struct {
+	Owner Owner         `json:"owner"`
+	Waits []*stuck.Wait `json:"waits"`
+	More  int           `json:"more,omitempty"` // waits that did not fit
+	// Confirmed has the keys of deadlocks of which the client has found, after it had read all of their waits, that
+	// its own waits among them still stood, inside of holds that still stood.
+	//
+	// If all clients of a deadlock have confirmed it, it has existed. Let t be when the first of them looked at its own
+	// waits. It had read all the others' before, so each of those had begun before t. Every other client looked at or
+	// after t, and its waits still stood: the same ones, because a wait with a new node, or inside of other holds, has
+	// another key. A wait goes on without interruption, so at t all of them stood. No clock and no delay matters.
+	Confirmed []string `json:"confirmed,omitempty"`
+}
+
+// recordName returns the name of the record of a session, without what its rights add.
+func recordName(session int64) string { return "0x" + strconv.FormatUint(uint64(session), 16) }
+
+// encode returns a record's data.
+func (r waitsRecord) encode(mine map[uint64]*stuck.Wait) []byte {
+	size := 0
+	for _, id := range slices.Sorted(maps.Keys(mine)) {
+		b, err := json.Marshal(mine[id])
+		if size += len(b); err != nil || size > maxRecord {
+			r.More++
+			continue
+		}
+		r.Waits = append(r.Waits, mine[id])
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		return nil // cannot happen: every field marshals
+	}
+	return data
+}
+
+// readWaits reads what all clients tell. It leaves out what is none of their own: a record counts only if its node is
+// of the session that its name says.
+func readWaits(ctx context.Context, sess *zk.Session, path string) (map[string]*waitsRecord, error) {
+	names, _, err := sess.Children(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	if len(names) > maxClients {
+		names = names[:maxClients]
+	}
+	records := make(map[string]*waitsRecord, len(names))
+	for names := range slices.Chunk(names, 64) {
+		b := sess.Batch()
+		asked := make([]*zk.Future[zk.Data], len(names))
+		for i, name := range names {
+			if name != bellName {
+				asked[i] = b.Get(attempt.Join(path, name))
+			}
+		}
+		b.Send()
+		for i, name := range names {
+			if asked[i] == nil {
+				continue
+			}
+			node, err := asked[i].Get(ctx)
+			switch {
+			case errors.Is(err, zk.NoNode), errors.Is(err, zk.NoAuth):
+				continue
+			case err != nil:
+				return nil, err
+			}
+			session, _, _ := strings.Cut(name, "-")
+			r := new(waitsRecord)
+			if session != recordName(node.Stat.EphemeralOwner) || json.Unmarshal(node.Data, r) != nil {
+				continue
+			}
+			r.Waits = slices.DeleteFunc(r.Waits, func(w *stuck.Wait) bool { return w == nil })
+			for _, w := range r.Waits {
+				w.Record = name
+			}
+			records[name] = r
+		}
+	}
+	return records, nil
+}
+
+// find returns the deadlocks in records.
+func find(records map[string]*waitsRecord) []*stuck.Deadlock {
+	var waits []*stuck.Wait
+	for _, name := range slices.Sorted(maps.Keys(records)) {
+		waits = append(waits, records[name].Waits...)
+	}
+	return stuck.Find(waits)
+}
+
+// certain reports whether all of a deadlock's clients have confirmed it.
+func certain(d *stuck.Deadlock, records map[string]*waitsRecord) bool {
+	return !slices.ContainsFunc(d.Records(), func(name string) bool {
+		return !slices.Contains(records[name].Confirmed, d.Key)
+	})
+}
+
+func newDeadlockError(found *stuck.Deadlock, owner func(record string) Owner) *DeadlockError {
+	e := new(DeadlockError)
+	for _, s := range found.Cycle {
+		step := DeadlockStep{Path: s.Path, Owner: owner(s.Wait.Record), Since: s.Wait.Since}
+		step.Owner.Label = s.Wait.Label
+		if s.Hold != nil {
+			step.Token = Token(s.Hold.Token)
+		}
+		e.Steps = append(e.Steps, step)
+	}
+	return e
+}
+
+// A FoundDeadlock is one that the clients of an ensemble tell of.
+type FoundDeadlock struct {
+	Steps []DeadlockStep // as in DeadlockError
+
+	// Confirmed says that all of its clients have confirmed it: it has existed. Otherwise it may be about to be
+	// confirmed, or may never have existed: a client that no longer waits may still be shown.
+	Confirmed bool
+}
+
+// Deadlocks returns the deadlocks of waits inside of holds, as the clients tell of them below waitsPath
+// (DefaultWaitsPath if empty). It returns none if nothing is there.
+func Deadlocks(ctx context.Context, client *zk.Client, waitsPath string) ([]FoundDeadlock, error) {
+	path := cmp.Or(waitsPath, DefaultWaitsPath)
+	if err := attempt.Args("lock", client, path, nil); err != nil {
+		return nil, err
+	}
+	sess, err := client.Session(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("lock: %s: %w", path, attempt.Explain(client, err))
+	}
+	records, err := readWaits(ctx, sess, path)
+	if ignoreNoNode(err) != nil {
+		return nil, fmt.Errorf("lock: %s: %w", path, attempt.Explain(client, err))
+	}
+	var list []FoundDeadlock
+	for _, found := range find(records) {
+		e := newDeadlockError(found, func(record string) Owner { return records[record].Owner })
+		list = append(list, FoundDeadlock{Steps: e.Steps, Confirmed: certain(found, records)})
+	}
+	return list, nil
+}

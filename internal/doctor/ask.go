@@ -14,6 +14,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/seed-a3166700/turnstile/internal/words"
 )
 
 const (
@@ -25,7 +29,15 @@ const (
 // askAll asks all servers.
 func askAll(ctx context.Context, names []string, cfg Config) []server {
 	list := make([]server, len(names))
-	parallel(len(names), func(i int) { list[i] = ask(ctx, names[i], cfg) })
+	var group errgroup.Group
+	group.SetLimit(workers)
+	for i, name := range names {
+		group.Go(func() error {
+			list[i] = ask(ctx, name, cfg)
+			return nil
+		})
+	}
+	_ = group.Wait() // each server has its own errors
 	return list
 }
 
@@ -44,7 +56,7 @@ func ask(ctx context.Context, name string, cfg Config) server {
 		}
 	}
 	srvr, err := cfg.Word(ctx, name, "srvr", maxAnswer)
-	text := parseColons(srvr)
+	text := words.Stats(srvr)
 	switch version, ok := text["Zookeeper version"]; {
 	case err == nil && ok:
 		s.version = known(clip(version))
@@ -109,8 +121,8 @@ func (s *server) askWords(ctx context.Context, cfg Config) {
 		s.silent = append(s.silent, clip(err.Error()))
 		return unknown[map[string]string]("%v", err)
 	}
-	s.settings = word("conf", parseEquals, "tickTime")
-	s.gauges = word("mntr", parseGauges, "num_alive_connections")
+	s.settings = word("conf", words.Settings, "tickTime")
+	s.gauges = word("mntr", words.Gauges, "num_alive_connections")
 	switch text, err := cfg.Word(ctx, s.name, "ruok", maxAnswer); {
 	case refusesWord(err): // no harm: it has answered others
 	case err != nil:
@@ -183,7 +195,13 @@ func (s *server) askCallers(ctx context.Context, cfg Config) {
 			all, err)
 		return
 	}
-	s.callers = known(parseCallers(text))
+	counts := make(map[string]int)
+	for address := range words.Connections(text) {
+		if host, _, err := net.SplitHostPort(address); err == nil {
+			counts[host]++
+		}
+	}
+	s.callers = known(counts)
 }
 
 // near reports whether a number is near a limit, or above it.
@@ -208,10 +226,15 @@ func ephemerals(ctx context.Context, servers []server, cfg Config) fact[map[int6
 		limited, cancel := context.WithTimeout(ctx, askTime)
 		text, err := cfg.Word(limited, servers[i].name, "dump", maxList)
 		cancel()
-		if err == nil && strings.Contains(text, ephemeralsBegin) {
-			return known(parseEphemerals(text))
-		}
-		if err != nil {
+		nodes, listed := words.Ephemerals(text)
+		switch {
+		case err == nil && listed:
+			sums := make(map[int64]int64) // as the transaction has them that ends the session
+			for session, path := range nodes {
+				sums[session] += 4 + int64(len(path))
+			}
+			return known(sums)
+		case err != nil:
 			whole.unknown = clip(fmt.Sprintf("%s: %v", servers[i].name, err))
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// words answers four-letter words.
-func words(answers map[string]string) Config {
+// answering answers four-letter words.
+func answering(answers map[string]string) Config {
 	return Config{
 		Word: func(_ context.Context, _, word string, _ int64) (string, error) {
 			text, ok := answers[word]
@@ -36,7 +36,7 @@ const (
 
 func TestWordsAreUnderstood(t *testing.T) {
 	t.Parallel()
-	cfg := words(map[string]string{
+	cfg := answering(map[string]string{
 		"srvr": srvr, "conf": conf, "mntr": mntr, "ruok": "imok",
 		"cons": " /10.0.0.1:1[1](queued=0,sid=0x1)\n /10.0.0.1:2[0](queued=0)\n" +
 			" /[2001:db8::1]:3[1](\n /x[1](\nrubbish\n",
@@ -57,19 +57,19 @@ func TestWordsAreUnderstood(t *testing.T) {
 		t.Errorf("%+v", sums)
 	}
 	s.gauges.value["approximate_data_size"] = "500000"
-	if sums := ephemerals(t.Context(), []server{s}, words(nil)); len(sums.value) != 0 || sums.unknown != "" {
+	if sums := ephemerals(t.Context(), []server{s}, answering(nil)); len(sums.value) != 0 || sums.unknown != "" {
 		t.Errorf("%+v", sums)
 	}
 }
 
 func TestWhatIsNotToldIsUnknown(t *testing.T) {
 	t.Parallel()
-	s := ask(t.Context(), "unix:/run/zk.sock", words(nil))
+	s := ask(t.Context(), "unix:/run/zk.sock", answering(nil))
 	if s.down != "" || s.version.unknown == "" || s.settings.unknown == "" || s.gauges.unknown == "" ||
 		s.largest.unknown == "" || s.callers.unknown == "" || s.unwell != "" {
 		t.Errorf("%+v", s)
 	}
-	sums := ephemerals(t.Context(), []server{s}, words(nil))
+	sums := ephemerals(t.Context(), []server{s}, answering(nil))
 	if !strings.Contains(sums.unknown, "dump is not executed") {
 		t.Errorf("%+v", sums)
 	}
@@ -82,12 +82,12 @@ func TestServersThatDoNotServe(t *testing.T) {
 		"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n":           "does not answer as a ZooKeeper server",
 		strings.Repeat("\x00\xff", 1<<19):                             "does not answer as a ZooKeeper server",
 	} {
-		s := ask(t.Context(), "10.0.0.9:2181", words(map[string]string{"srvr": text}))
+		s := ask(t.Context(), "10.0.0.9:2181", answering(map[string]string{"srvr": text}))
 		if !strings.Contains(s.down, want) || len(s.down) > 4*maxShown {
 			t.Errorf("%.20q: %q, want %q", text, s.down, want)
 		}
 	}
-	lost := words(nil)
+	lost := answering(nil)
 	lost.Lookup = func(context.Context, string) ([]string, error) { return nil, errors.New("no such host") }
 	if s := ask(t.Context(), "nowhere:2181", lost); s.lookup != "no such host" || s.down == "" {
 		t.Errorf("%+v", s)
@@ -98,7 +98,7 @@ func TestServersThatDoNotServe(t *testing.T) {
 func TestSilentServersAreLeft(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		cfg := words(nil)
+		cfg := answering(nil)
 		cfg.Word = func(ctx context.Context, _, _ string, _ int64) (string, error) {
 			<-ctx.Done()
 			return "", ctx.Err()
@@ -197,8 +197,9 @@ func FuzzAnswers(f *testing.F) {
 		"9007199254740991\nmaxClientCnxns=9007199254740991", "zk_num_alive_connections\t9007199254740991", []byte("1"))
 	f.Add("Zookeeper version: 9999.9999.9999", "=", "zk_\t", []byte(`{"error":1}`))
 	f.Fuzz(func(t *testing.T, srvr, conf, mntr string, body []byte) {
-		cfg := words(map[string]string{
-			"srvr": srvr, "conf": conf, "mntr": mntr, "ruok": mntr, "cons": conf, "dump": ephemeralsBegin + mntr,
+		cfg := answering(map[string]string{
+			"srvr": srvr, "conf": conf, "mntr": mntr, "ruok": mntr, "cons": conf,
+			"dump": "Sessions with Ephemerals" + mntr,
 		})
 		facts := well()
 		facts.servers = []server{ask(t.Context(), "10.0.0.9:2181", cfg), wellServer("zk1:2181")}

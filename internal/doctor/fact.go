@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/survey"
+	"github.com/seed-a3166700/turnstile/internal/words"
 )
 
 // A fact is a value, or the reason why it is not known.
@@ -57,10 +58,10 @@ type server struct {
 }
 
 // setting returns a number of the settings. It reports false if it is not known.
-func (s *server) setting(name string) (int64, bool) { return number(s.settings.value, name) }
+func (s *server) setting(name string) (int64, bool) { return words.Number(s.settings.value, name) }
 
 // gauge returns a number of the gauges. It reports false if it is not known.
-func (s *server) gauge(name string) (int64, bool) { return number(s.gauges.value, name) }
+func (s *server) gauge(name string) (int64, bool) { return words.Number(s.gauges.value, name) }
 
 // millis returns a setting in milliseconds.
 func (s *server) millis(name string) (time.Duration, bool) {

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/seed-a3166700/turnstile/internal/survey"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -203,20 +205,28 @@ func readAccess(ctx context.Context, client *zk.Client, tree *survey.Snapshot) (
 	if len(paths) > maxLists {
 		paths, a.more = paths[:maxLists], len(paths)-maxLists
 	}
-	lists, errs := make([][]zk.ACL, len(paths)), make([]error, len(paths))
-	parallel(len(paths), func(i int) { lists[i], _, errs[i] = client.GetACL(ctx, paths[i]) })
+	found := make([]struct{ looked, open bool }, len(paths))
+	var group errgroup.Group
+	group.SetLimit(workers)
 	for i, path := range paths {
-		switch {
-		case errors.Is(errs[i], zk.NoNode):
-		case errors.Is(errs[i], zk.NoAuth): // not open, then
-			a.looked++
-		case errs[i] != nil:
-			return a, errs[i]
-		default:
-			a.looked++
-			if anyoneMayChange(lists[i]) {
-				a.open = append(a.open, path)
+		group.Go(func() error {
+			list, _, err := client.GetACL(ctx, path)
+			found[i].looked, found[i].open = !errors.Is(err, zk.NoNode), anyoneMayChange(list)
+			if errors.Is(err, zk.NoNode) || errors.Is(err, zk.NoAuth) { // not open, then
+				return nil
 			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return a, err
+	}
+	for i, path := range paths {
+		if found[i].looked {
+			a.looked++
+		}
+		if found[i].open {
+			a.open = append(a.open, path)
 		}
 	}
 	return a, nil
@@ -229,20 +239,6 @@ func anyoneMayChange(list []zk.ACL) bool {
 		}
 	}
 	return false
-}
-
-// parallel calls f for 0 to n-1, a few at a time.
-func parallel(n int, f func(i int)) {
-	var group sync.WaitGroup
-	turns := make(chan struct{}, workers)
-	for i := range n {
-		turns <- struct{}{}
-		group.Go(func() {
-			defer func() { <-turns }()
-			f(i)
-		})
-	}
-	group.Wait()
 }
 
 // times multiplies without overflow.

@@ -70,7 +70,11 @@ var rules = []rule{
 	{path: "queue/classic", ours: []string{"zk", "internal/attempt", "internal/line", "queue"}}, // queue for its errors
 
 	{path: "internal/survey", ours: []string{"zk", "internal/attempt", "internal/line", "lock"}},
-	{path: "internal/doctor", ours: []string{"zk", "internal/survey"}},
+	{path: "internal/words"},
+	{
+		path: "internal/doctor", ours: []string{"zk", "internal/survey", "internal/words"},
+		foreign: []string{"golang.org/x/sync"},
+	},
 	{path: "internal/lincheck", foreign: []string{"github.com/anishathalye/porcupine"}},
 	{path: "internal/verify", ours: []string{"zk", "counter", "lock", "internal/lincheck"}},
 	{path: "internal/measure", ours: []string{"lock"}},
@@ -81,20 +85,23 @@ var rules = []rule{
 		foreign: []string{"golang.org/x/sys"},
 	},
 	{
-		path:    "cmd/turnstile/internal/top",
-		ours:    []string{"cmd/turnstile/internal/cli/command", "internal/survey", "lock"},
-		foreign: []string{"charm.land/bubbletea/v2", "charm.land/lipgloss/v2", "github.com/charmbracelet/x/ansi"},
+		path: "cmd/turnstile/internal/top",
+		ours: []string{"cmd/turnstile/internal/cli/command", "internal/survey", "lock"},
+		foreign: []string{
+			"charm.land/bubbletea/v2", "charm.land/lipgloss/v2", "github.com/charmbracelet/x/ansi", "golang.org/x/sync",
+		},
 	},
 	{
 		path: "cmd/turnstile/...",
 		ours: []string{
 			"cmd/turnstile/internal/...",
 			"internal/certfile", "internal/doctor", "internal/exposition", "internal/fold", "internal/lincheck",
-			"internal/measure", "internal/stuck", "internal/survey", "internal/verify",
+			"internal/measure", "internal/stuck", "internal/survey", "internal/verify", "internal/words",
 			"zk", "lock", "elect", "queue", "server", "barrier", "counter", "cache", "member", "discovery",
 		},
 		foreign: []string{
-			"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term",
+			"github.com/spf13/cobra", "github.com/spf13/pflag",
+			"golang.org/x/sync", "golang.org/x/sys", "golang.org/x/term",
 			"charm.land/bubbletea/v2", "github.com/charmbracelet/colorprofile", // the screen of top
 		},
 	},

@@ -6,17 +6,17 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
 	"github.com/seed-a3166700/turnstile/internal/survey"
+	"github.com/seed-a3166700/turnstile/internal/words"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -94,31 +94,14 @@ Exit codes: 0, also if there is none; 64 usage; 69 no server.`,
 
 // list finds the sessions, and prints them.
 func (s *sessions) list(ctx context.Context, client *zk.Client) error {
-	found := make(map[int64]*sessionFacts)
-	of := func(id int64) *sessionFacts {
-		f := found[id]
-		if f == nil {
-			f = &sessionFacts{id: id, ephemerals: -1}
-			found[id] = f
-		}
-		return f
-	}
-	nodes, lacks := s.ask(ctx, client, of)
-	for id := range nodes {
-		of(id)
-	}
-	snapshot, err := s.owners(ctx, client, of)
+	found, lacks := s.known(ctx, client)
+	snapshot, err := s.owners(ctx, client, found)
 	if err != nil {
 		return err
 	}
-	if sess, err := client.Session(ctx); err == nil {
-		delete(found, sess.ID()) // ours
-	}
+	found.forgetOurs(ctx, client)
 	list := make([]*sessionFacts, 0, len(found))
 	for _, f := range found {
-		if nodes != nil {
-			f.ephemerals = nodes[f.id]
-		}
 		slices.Sort(f.holds)
 		slices.Sort(f.waits)
 		f.holds, f.waits = slices.Compact(f.holds), slices.Compact(f.waits)
@@ -139,47 +122,63 @@ func (s *sessions) list(ctx context.Context, client *zk.Client) error {
 	return nil
 }
 
-// ask adds what the servers say of the connections. It returns how many ephemeral nodes each session has, nil if none
-// of them tells, and what they do not say.
-func (s *sessions) ask(
-	ctx context.Context, client *zk.Client, of func(int64) *sessionFacts,
-) (nodes map[int64]int, lacks []command.Text) {
-	dumped := false
+// sessionsByID are what is known of sessions.
+type sessionsByID map[int64]*sessionFacts
+
+// of returns what is known of a session.
+func (found sessionsByID) of(id int64) *sessionFacts {
+	if found[id] == nil {
+		found[id] = &sessionFacts{id: id, ephemerals: -1}
+	}
+	return found[id]
+}
+
+// forgetOurs leaves this client's own session out.
+func (found sessionsByID) forgetOurs(ctx context.Context, client *zk.Client) {
+	if sess, err := client.Session(ctx); err == nil {
+		delete(found, sess.ID())
+	}
+}
+
+// known returns what the servers say of the sessions, and what they do not say.
+func (s *sessions) known(ctx context.Context, client *zk.Client) (found sessionsByID, lacks []command.Text) {
+	found = make(sessionsByID)
+	var nodes map[int64]int // nil as long as no server tells
 	for _, server := range client.Servers() {
 		text, err := s.Connection.Word(ctx, server, "cons", command.MaxWord)
 		if err != nil {
 			lacks = append(lacks, command.Sprintf("addresses of %s's clients are missing: %v", server, err))
 		}
 		for _, c := range parseCons(text) {
-			f := of(c.id)
+			f := found.of(c.id)
 			f.server, f.address, f.timeout = server, c.address, c.timeout
 			f.connected, f.answered = c.connected, c.answered
 		}
-		if dumped { // each server has all of them
+		if nodes != nil { // each server has all of them
 			continue
 		}
 		if text, err = s.Connection.Word(ctx, server, "dump", command.MaxWord); err != nil {
 			lacks = append(lacks, command.Sprintf("ephemeral nodes are missing: %s: %v", server, err))
 			continue
 		}
-		dumped = true
 		nodes = parseDump(text)
 	}
-	return nodes, lacks
+	for id := range nodes {
+		found.of(id)
+	}
+	if nodes != nil {
+		for id, f := range found {
+			f.ephemerals = nodes[id]
+		}
+	}
+	return found, lacks
 }
 
-// consLine is a line of cons: /10.0.0.1:40000[1](queued=0,recved=2,sent=2,sid=0x1,…).
-var consLine = regexp.MustCompile(`^ /(\S+)\[[0-9]+\]\((.*)\)$`)
-
-// parseCons returns the sessions in an answer to cons. It passes over lines that it does not understand.
+// parseCons returns the sessions in an answer to cons.
 func parseCons(text string) (list []sessionFacts) {
-	for line := range strings.Lines(text) {
-		m := consLine.FindStringSubmatch(strings.TrimRight(line, "\r\n"))
-		if m == nil {
-			continue
-		}
-		c := sessionFacts{address: m[1]}
-		for field := range strings.SplitSeq(m[2], ",") {
+	for address, told := range words.Connections(text) {
+		c := sessionFacts{address: address}
+		for field := range strings.SplitSeq(told, ",") {
 			key, value, _ := strings.Cut(field, "=")
 			n, err := strconv.ParseUint(value, 0, 64) // numbers in hexadecimal have a prefix
 			if err != nil {
@@ -209,26 +208,16 @@ func parseCons(text string) (list []sessionFacts) {
 // parseDump returns how many ephemeral nodes each session has in an answer to dump.
 func parseDump(text string) map[int64]int {
 	counts := make(map[int64]int)
-	_, text, _ = strings.Cut(text, "Sessions with Ephemerals")
-	owner, known := int64(0), false
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\r\n")
-		switch id, isID := strings.CutSuffix(line, ":"); {
-		case strings.HasPrefix(line, "\t") && known:
-			counts[owner]++
-		case isID && strings.HasPrefix(line, "0x"):
-			n, err := strconv.ParseUint(id, 0, 64)
-			owner, known = int64(n), err == nil
-		default:
-			known = false
-		}
+	nodes, _ := words.Ephemerals(text)
+	for session := range nodes {
+		counts[session]++
 	}
 	return counts
 }
 
 // owners adds which sessions hold or wait for what.
 func (s *sessions) owners(
-	ctx context.Context, client *zk.Client, of func(int64) *sessionFacts,
+	ctx context.Context, client *zk.Client, found sessionsByID,
 ) (*survey.Snapshot, error) {
 	cfg := survey.Config{Root: s.Path, Time: time.Duration(s.readFor)}
 	if s.of != "" {
@@ -239,26 +228,22 @@ func (s *sessions) owners(
 		return nil, err
 	}
 	lines := make([][]lock.Contender, len(snapshot.Entries))
-	errs := make([]error, len(snapshot.Entries))
-	var group sync.WaitGroup
-	turns := make(chan struct{}, 64)
+	var group errgroup.Group
+	group.SetLimit(64)
 	for i, e := range snapshot.Entries {
-		if e.Holding+e.Waiting == 0 {
-			continue
+		if e.Holding+e.Waiting > 0 {
+			group.Go(func() (err error) {
+				lines[i], err = lock.Inspect(ctx, client, e.Path)
+				return err
+			})
 		}
-		turns <- struct{}{}
-		group.Go(func() {
-			defer func() { <-turns }()
-			lines[i], errs[i] = lock.Inspect(ctx, client, e.Path)
-		})
 	}
-	group.Wait()
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
 	for i, line := range lines {
-		if errs[i] != nil {
-			return nil, errs[i]
-		}
 		for j, c := range line {
-			f := of(c.Session)
+			f := found.of(c.Session)
 			if c.Holder {
 				f.holds = append(f.holds, snapshot.Entries[i].Path)
 			} else {

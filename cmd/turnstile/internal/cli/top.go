@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -19,6 +20,7 @@ import (
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/top"
 	"github.com/seed-a3166700/turnstile/internal/survey"
+	"github.com/seed-a3166700/turnstile/internal/words"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -174,27 +176,12 @@ func countQueue(ctx context.Context, client *zk.Client, path string) (top.Queue,
 // sessions returns what the servers say of the sessions.
 func (t *topCall) sessions(ctx context.Context, client *zk.Client) (list []top.Session, lacks []string) {
 	s := &sessions{Access: t.Access}
-	found := make(map[int64]*sessionFacts)
-	of := func(id int64) *sessionFacts {
-		if found[id] == nil {
-			found[id] = &sessionFacts{id: id, ephemerals: -1}
-		}
-		return found[id]
-	}
-	nodes, missing := s.ask(ctx, client, of)
-	for id := range nodes {
-		of(id)
-	}
-	if sess, err := client.Session(ctx); err == nil {
-		delete(found, sess.ID()) // ours
-	}
+	found, missing := s.known(ctx, client)
+	found.forgetOurs(ctx, client)
 	for _, lack := range missing {
 		lacks = append(lacks, string(lack))
 	}
 	for _, f := range found {
-		if nodes != nil {
-			f.ephemerals = nodes[f.id]
-		}
 		list = append(list, top.Session{
 			ID: f.id, Server: f.server, Address: f.address, Timeout: f.timeout, Answered: f.answered,
 			Ephemerals: f.ephemerals,
@@ -207,73 +194,37 @@ func (t *topCall) sessions(ctx context.Context, client *zk.Client) (list []top.S
 func (t *topCall) servers(ctx context.Context, client *zk.Client) []top.Server {
 	addresses := client.Servers()
 	list := make([]top.Server, len(addresses))
-	done := make(chan struct{})
+	var group sync.WaitGroup
 	for i, address := range addresses {
-		go func() {
-			defer func() { done <- struct{}{} }()
+		group.Go(func() {
 			text, err := t.Connection.Word(ctx, address, "srvr", command.MaxWord)
-			if list[i] = parseSrvr(text); err != nil {
-				list[i].Err = err
+			list[i] = serverOf(words.Stats(text))
+			list[i].Address, list[i].Err, list[i].Watches = address, err, -1
+			text, _ = t.Connection.Word(ctx, address, "mntr", command.MaxWord) // many servers do not answer it
+			if n, ok := words.Number(words.Gauges(text), "watch_count"); ok {
+				list[i].Watches = n
 			}
-			list[i].Address, list[i].Watches = address, -1
-			if text, err := t.Connection.Word(ctx, address, "mntr", command.MaxWord); err == nil {
-				list[i].Watches = parseWatches(text)
-			}
-		}()
+		})
 	}
-	for range addresses {
-		<-done
-	}
+	group.Wait()
 	return list
 }
 
-// parseSrvr understands an answer to srvr.
-func parseSrvr(text string) top.Server {
-	var s top.Server
-	for line := range strings.Lines(text) {
-		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		number := func() int64 {
-			var n int64
-			_, _ = fmt.Sscan(value, &n) // 0 if it is none
-			return n
-		}
-		switch key {
-		case "Zookeeper version":
-			s.Version, _, _ = strings.Cut(value, "-")
-			s.Version, _, _ = strings.Cut(s.Version, ",")
-		case "Latency min/avg/max":
-			s.Latency = value
-			if parts := strings.Split(value, "/"); len(parts) == 3 {
-				if ms, err := strconv.ParseFloat(parts[1], 64); err == nil {
-					s.Latency = fmt.Sprintf("%.2f ms", ms)
-				}
-			}
-		case "Connections":
-			s.Connections = number()
-		case "Outstanding":
-			s.Outstanding = number()
-		case "Zxid":
-			_, _ = fmt.Sscanf(value, "0x%x", &s.Zxid) // 0 if it is none
-		case "Mode":
-			s.Mode = value
-		case "Node count":
-			s.Nodes = number()
+// serverOf returns what an answer to srvr says of a server.
+func serverOf(stats map[string]string) top.Server {
+	s := top.Server{Latency: stats["Latency min/avg/max"], Mode: stats["Mode"]}
+	s.Version, _, _ = strings.Cut(stats["Zookeeper version"], "-")
+	s.Version, _, _ = strings.Cut(s.Version, ",")
+	if parts := strings.Split(s.Latency, "/"); len(parts) == 3 {
+		if ms, err := strconv.ParseFloat(parts[1], 64); err == nil {
+			s.Latency = fmt.Sprintf("%.2f ms", ms)
 		}
 	}
+	s.Connections, _ = words.Number(stats, "Connections") // 0 if it does not say so
+	s.Outstanding, _ = words.Number(stats, "Outstanding")
+	s.Nodes, _ = words.Number(stats, "Node count")
+	s.Zxid, _ = strconv.ParseInt(stats["Zxid"], 0, 64)
 	return s
-}
-
-// parseWatches returns how many watches an answer to mntr names; -1 if it names none.
-func parseWatches(text string) int64 {
-	for line := range strings.Lines(text) {
-		if value, ok := strings.CutPrefix(line, "zk_watch_count"); ok {
-			var n int64
-			if _, err := fmt.Sscan(value, &n); err == nil {
-				return n
-			}
-		}
-	}
-	return -1
 }
 
 // forcedAfter is for how long holders are asked.

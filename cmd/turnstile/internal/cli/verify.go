@@ -16,6 +16,7 @@ import (
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
 	"github.com/seed-a3166700/turnstile/internal/lincheck"
 	"github.com/seed-a3166700/turnstile/internal/verify"
+	"github.com/seed-a3166700/turnstile/internal/words"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -191,10 +192,8 @@ func (v *verification) versions(ctx context.Context, client *zk.Client) []verify
 		if err != nil {
 			version += ": " + err.Error()
 		}
-		for line := range strings.Lines(answer) {
-			if text, ok := strings.CutPrefix(line, "Zookeeper version: "); ok {
-				version = strings.TrimSpace(text)
-			}
+		if text, ok := words.Stats(answer)["Zookeeper version"]; ok {
+			version = text
 		}
 		version = strings.ToValidUTF8(version[:min(len(version), 200)], "?")
 		list = append(list, verify.Version{Of: server, Version: version})

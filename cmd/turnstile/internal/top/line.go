@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
 	"github.com/seed-a3166700/turnstile/lock"
 )
 
@@ -76,7 +77,7 @@ func (m *model) line() page {
 		if !c.Holder {
 			look = waitLook(d)
 		}
-		r.cells = []cell{place, owner, {ago(d), look}, {fmt.Sprintf("0x%x", uint64(c.Session)), faint}, token}
+		r.cells = []cell{place, owner, {ago(d), look}, {command.SessionID(c.Session), faint}, token}
 		p.rows = append(p.rows, r)
 	}
 	return p

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/seed-a3166700/turnstile/internal/survey"
 	"github.com/seed-a3166700/turnstile/lock"
 )
@@ -55,17 +57,11 @@ func (m *model) stale(v view) []survey.Entry {
 func readLines(
 	ctx context.Context, read func(context.Context, string) ([]lock.Contender, error), entries []survey.Entry,
 ) map[string]lineOf {
-	lines := make([]lineOf, len(entries))
-	each(len(entries), func(i int) {
-		l := lineOf{entry: entries[i], read: time.Now()}
-		l.list, l.err = read(ctx, entries[i].Path)
-		lines[i] = l
+	return inParallel(entries, func(e survey.Entry) (string, lineOf, bool) {
+		l := lineOf{entry: e, read: time.Now()}
+		l.list, l.err = read(ctx, e.Path)
+		return e.Path, l, true
 	})
-	found := make(map[string]lineOf, len(lines))
-	for i, l := range lines {
-		found[entries[i].Path] = l
-	}
-	return found
 }
 
 // queuePaths returns the queues to be counted.
@@ -83,30 +79,30 @@ func (m *model) queuePaths() []string {
 func readQueues(
 	ctx context.Context, count func(context.Context, string) (Queue, error), paths []string,
 ) map[string]Queue {
-	var mu sync.Mutex
-	found := make(map[string]Queue)
-	each(len(paths), func(i int) {
-		if q, err := count(ctx, paths[i]); err == nil {
-			mu.Lock()
-			defer mu.Unlock()
-			found[paths[i]] = q
-		}
+	return inParallel(paths, func(path string) (string, Queue, bool) {
+		q, err := count(ctx, path)
+		return path, q, err == nil
 	})
-	return found
 }
 
-// each calls f with 0 to n-1, several at a time.
-func each(n int, f func(i int)) {
-	var group sync.WaitGroup
-	turns := make(chan struct{}, atOnce)
-	for i := range n {
-		turns <- struct{}{}
-		group.Go(func() {
-			defer func() { <-turns }()
-			f(i)
+// inParallel returns what f returns for each of the list, by key, except what is not ok. It calls some at a time.
+func inParallel[E, V any](list []E, f func(E) (key string, value V, ok bool)) map[string]V {
+	var mu sync.Mutex
+	found := make(map[string]V, len(list))
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	for _, e := range list {
+		group.Go(func() error {
+			if key, value, ok := f(e); ok {
+				mu.Lock()
+				defer mu.Unlock()
+				found[key] = value
+			}
+			return nil
 		})
 	}
-	group.Wait()
+	_ = group.Wait() // none fails
+	return found
 }
 
 // past is what has happened to a lock since the screen is there.

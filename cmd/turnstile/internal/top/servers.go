@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
 	"github.com/seed-a3166700/turnstile/internal/survey"
 )
 
@@ -140,7 +141,7 @@ func (m *model) sessionsPage() page {
 		if owners[id] != "" {
 			owner = cell{clean(owners[id]), plain}
 		}
-		name := fmt.Sprintf("0x%x", uint64(id))
+		name := command.SessionID(id)
 		p.rows = append(p.rows, row{
 			key: name, search: strings.Join(slices.Concat(holds[id], waits[id]), " "),
 			cells: []cell{{name, plain}, address, heard, nodes, paths(holds[id], waits[id]), owner},

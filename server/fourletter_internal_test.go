@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-a3166700/turnstile/internal/test/request"
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
@@ -144,21 +145,7 @@ func TestHTTPCommandsAnswerInJSON(t *testing.T) {
 	}
 	fetch := func(path string) (int, string) {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
-			fmt.Sprintf("http://%s%s", s.AdminAddr(), path), http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return resp.StatusCode, string(body)
+		return request.Fetch(t, http.MethodGet, fmt.Sprintf("http://%s%s", s.AdminAddr(), path))
 	}
 	if _, html := fetch("/commands"); !strings.Contains(html, `<a href="/commands/ruok">ruok</a>`) {
 		t.Errorf("list of commands: got %q", html)

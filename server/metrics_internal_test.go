@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"io"
 	"math"
 	"net"
 	"net/http"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-a3166700/turnstile/internal/test/request"
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
@@ -282,40 +282,24 @@ func TestMetricsAreServedWithHealth(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	fetch := func(method, url string) (int, string) {
-		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), method, url, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return resp.StatusCode, string(body)
-	}
 	for _, addr := range []string{s.AdminAddr().String(), s.MetricsAddr().String()} {
 		for path, want := range map[string]string{
 			"/livez": "ok\n", "/readyz": "ok\n", "/metrics": "# TYPE znode_count gauge",
 		} {
-			status, body := fetch(http.MethodGet, "http://"+addr+path)
+			status, body := request.Fetch(t, http.MethodGet, "http://"+addr+path)
 			if status != 200 || !strings.Contains(body, want) {
 				t.Errorf("%s: %d %q", path, status, body)
 			}
-			if status, _ := fetch(http.MethodPost, "http://"+addr+path); status != 405 {
+			if status, _ := request.Fetch(t, http.MethodPost, "http://"+addr+path); status != 405 {
 				t.Errorf("POST %s: %d", path, status)
 			}
 		}
-		if status, _ := fetch(http.MethodGet, "http://"+addr+"/metrics/x"); status != 404 {
+		if status, _ := request.Fetch(t, http.MethodGet, "http://"+addr+"/metrics/x"); status != 404 {
 			t.Errorf("%s: %d", addr, status)
 		}
 	}
-	if status, _ := fetch(http.MethodGet, "http://"+s.MetricsAddr().String()+"/commands/mntr"); status != 404 {
+	status, _ := request.Fetch(t, http.MethodGet, "http://"+s.MetricsAddr().String()+"/commands/mntr")
+	if status != 404 {
 		t.Error("commands are served where the metrics are:", status)
 	}
 }

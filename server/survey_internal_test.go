@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/test/request"
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
@@ -63,21 +64,11 @@ func TestListsOfWatchesAreWholeThoughTheyAreCollectedInPieces(t *testing.T) {
 
 func fetchAdmin(t *testing.T, s *Server, path string, status int) string {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.AdminAddr().String()+path,
-		http.NoBody)
-	if err != nil {
-		t.Fatal(err)
+	got, body := request.Fetch(t, http.MethodGet, "http://"+s.AdminAddr().String()+path)
+	if got != status {
+		t.Errorf("%s: got %d, want %d", path, got, status)
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != status {
-		t.Errorf("%s: got %d %v, want %d", path, resp.StatusCode, err, status)
-	}
-	return string(body)
+	return body
 }
 
 // Lists that clients do not read have a number of their own, and end in time.

@@ -3,13 +3,13 @@ package interop_test
 // The names of our metrics beside those of Apache ZooKeeper.
 
 import (
-	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/seed-a3166700/turnstile/internal/test/peer"
+	"github.com/seed-a3166700/turnstile/internal/test/request"
 	"github.com/seed-a3166700/turnstile/server"
 )
 
@@ -74,25 +74,13 @@ func kindsOfMntr(text string) map[string]string {
 // scrapedKinds returns the same of a text for Prometheus.
 func scrapedKinds(t *testing.T, url string) map[string]string {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, text := request.Fetch(t, http.MethodGet, url)
 	kinds := make(map[string]string)
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		name, kind, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(line, "# TYPE ")), " ")
 		switch {
 		case !strings.HasPrefix(line, "# TYPE "):
-		case kind == "summary" && strings.Contains(string(text), name+`{quantile="0.9"}`):
+		case kind == "summary" && strings.Contains(text, name+`{quantile="0.9"}`):
 			kinds[name] = "advanced"
 		case kind == "summary":
 			kinds[name] = "basic"

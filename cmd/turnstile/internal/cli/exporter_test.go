@@ -4,31 +4,14 @@ package cli_test
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-)
 
-func get(t *testing.T, url string) (status int, body string) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(b)
-}
+	"github.com/seed-a3166700/turnstile/internal/test/request"
+)
 
 func TestExporterServesWhatLocksShows(t *testing.T) {
 	t.Parallel()
@@ -45,7 +28,7 @@ func TestExporterServesWhatLocksShows(t *testing.T) {
 		t.Helper()
 		began := time.Now()
 		for {
-			got, body := get(t, url)
+			got, body := request.Fetch(t, http.MethodGet, url)
 			if got == status && strings.Contains(body, want) {
 				return
 			}

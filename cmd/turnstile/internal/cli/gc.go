@@ -55,8 +55,8 @@ directories that look the same and that they need. Nothing below /zookeeper is l
 A lock that is used meanwhile is not harmed: its node keeps the directory. Turnstile and Curator make a
 directory again when it is gone, go-zookeeper tries three times. A kazoo Lock makes it once: one that has been
 used already, in a program that still runs, gets NoNodeError at its next acquire, and a first acquire gets it
-if the directory goes while it starts. So run gc when these programs have ended. A directory that somebody
-deletes and makes again just before it would be deleted is deleted, if it is empty.
+if the directory goes while it starts. So run gc when these programs have ended. A directory that another
+client deletes and makes again just before it would be deleted is deleted, if it is empty.
 
 Exit codes: 0, also if there is none; 64 usage; 69 no server; 77 access to PATH denied.`,
 		Example: `  turnstile gc /locks

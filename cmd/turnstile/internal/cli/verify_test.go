@@ -90,7 +90,7 @@ func TestVerifyAcceptsServers(t *testing.T) {
 	}
 }
 
-// Somebody who changes a counter behind the clients' backs makes them see what no counter does.
+// Another client that overwrites the counter makes the clients of verify see what no counter does.
 func TestVerifyRefusesAWrongHistory(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)

@@ -123,6 +123,10 @@ func (c *contest) join(name string, client *gate, acquire acquire, path string) 
 		c.report(name, "failed", at, err.Error())
 		return
 	}
+	k := &contender{name: name, held: h}
+	c.mu.Lock()
+	c.holding[name] = k // before the report: "leave" may answer it at once
+	c.mu.Unlock()
 	c.report(name, "acquired", at, "")
 	if client.free.Store(true); client.then != "" {
 		if err := client.SetServers(client.then); err != nil {
@@ -130,10 +134,6 @@ func (c *contest) join(name string, client *gate, acquire acquire, path string) 
 			return
 		}
 	}
-	k := &contender{name: name, held: h}
-	c.mu.Lock()
-	c.holding[name] = k
-	c.mu.Unlock()
 	<-h.ctx.Done()
 	c.told(k, clock())
 	c.left(k)

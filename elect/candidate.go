@@ -21,6 +21,8 @@ import (
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/waits"
+	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -101,11 +103,12 @@ func (c *Candidate) ID() string { return c.id }
 // the client is closed or its credentials are refused. When it returns an error, it has left no node behind, or is
 // still removing it in the background.
 func (c *Candidate) Campaign(ctx context.Context) (*Leadership, error) {
-	return c.campaign(ctx, func(sess *zk.Session) (*line.Own, error) {
+	return c.campaign(ctx, func(ctx context.Context, sess *zk.Session, standing func(*line.Own)) (*line.Own, error) {
 		own, err := line.Enter(ctx, sess, &c.line)
 		if err != nil {
 			return nil, err
 		}
+		standing(own)
 		if err := own.Await(ctx); err != nil {
 			own.Release()
 			return nil, err
@@ -118,7 +121,7 @@ func (c *Candidate) Campaign(ctx context.Context) (*Leadership, error) {
 // leader has not passed. The server that answers may not know yet that another leader has just resigned, so ErrLed may
 // be outdated; there are never two leaders. In all else it behaves like Campaign.
 func (c *Candidate) TryCampaign(ctx context.Context) (*Leadership, error) {
-	return c.campaign(ctx, func(sess *zk.Session) (*line.Own, error) {
+	return c.campaign(ctx, func(ctx context.Context, sess *zk.Session, _ func(*line.Own)) (*line.Own, error) {
 		own, err := line.TryEnter(ctx, sess, &c.line)
 		switch {
 		case err != nil:
@@ -134,24 +137,38 @@ func (c *Candidate) TryCampaign(ctx context.Context) (*Leadership, error) {
 	})
 }
 
-// campaign returns the leadership of the contender that stand makes first in line. It calls the hooks.
-func (c *Candidate) campaign(ctx context.Context, stand func(*zk.Session) (*line.Own, error)) (*Leadership, error) {
+// stand makes a contender of a session's that is first in line. It calls standing with it before it waits.
+type stand func(ctx context.Context, sess *zk.Session, standing func(*line.Own)) (*line.Own, error)
+
+// campaign returns the leadership of the contender that try makes first in line. It calls the hooks.
+func (c *Candidate) campaign(ctx context.Context, try stand) (*Leadership, error) {
 	r := c.report(ctx)
-	l, err := c.win(ctx, stand)
+	outer := waits.Lasting(waits.Innermost(ctx))
+	standing, within := func(*line.Own) {}, ctx
+	if c.cfg.OnDeadlock != lock.IgnoreDeadlock && waits.Inside(ctx, outer) {
+		w := c.inside(outer, r)
+		within = w.Begin(ctx)
+		defer w.End()
+		standing = func(own *line.Own) { w.StandsIn(func() *line.Own { return own }) }
+	}
+	l, err := c.win(within, try, standing)
 	if err != nil {
 		r.failed(ctx, err)
 		return nil, err
 	}
+	l.outer, l.around = outer, waits.Around(ctx)
 	r.elected(ctx, l)
 	return l, nil
 }
 
-func (c *Candidate) win(ctx context.Context, stand func(*zk.Session) (*line.Own, error)) (*Leadership, error) {
+func (c *Candidate) win(ctx context.Context, try stand, standing func(*line.Own)) (*Leadership, error) {
 	for {
 		if ctx.Err() != nil {
 			return nil, c.failed(context.Cause(ctx))
 		}
-		own, err := line.Policy(c.cfg.Retry).Acquire(ctx, c.client, stand)
+		own, err := line.Policy(c.cfg.Retry).Acquire(ctx, c.client, func(sess *zk.Session) (*line.Own, error) {
+			return try(ctx, sess, standing)
+		})
 		if err != nil {
 			return nil, c.failed(err)
 		}

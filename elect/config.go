@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/waits"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -44,6 +45,13 @@ type Config struct {
 	// miss the end of a leader whose node has been written to.
 	OnRevoke func(ctx context.Context, r Revocation) bool
 
+	// OnDeadlock says what a campaign does that goes on inside of a hold, of a lock or of another leadership, and can
+	// never end, because of a deadlock. See lock.OnDeadlock. What goes on under the leadership's context is inside of the
+	// leadership.
+	OnDeadlock lock.OnDeadlock
+	// WaitsPath is where campaigns inside of holds are published for others: lock.DefaultWaitsPath if empty.
+	WaitsPath string
+
 	Hooks Hooks // called when a campaign begins and ends, and when a leadership does
 
 	_ struct{}
@@ -55,6 +63,10 @@ func (c *Config) check() error {
 	}
 	if err := line.Policy(c.Retry).Check(); err != nil {
 		return fmt.Errorf("elect: %w", err)
+	}
+	var err error
+	if c.WaitsPath, err = waits.CheckConfig("elect", int(c.OnDeadlock), c.WaitsPath); err != nil {
+		return err
 	}
 	support := c.Layout == LeaderElectionSupport
 	switch {

@@ -38,6 +38,10 @@ type Hooks struct {
 	// return the function's error then, which is the event's, but campaigns again after the call. It comes after
 	// Resigned, and may come before Lost.
 	Returned func(e Event)
+	// Deadlock is called, with a *lock.DeadlockError in Event.Err, for each campaign that is part of a deadlock, once the
+	// deadlock is certain. The campaign that gives way (lock.FailWait) fails, so Failed follows for that. It is called
+	// by a goroutine of its own, which looks for no further deadlock meanwhile.
+	Deadlock func(e Event)
 	// Stranger is called when a contender stands at the path whose program does not look for our candidates, as far as
 	// its node's name tells, by the goroutine that campaigns, once for each that this Candidate sees when it lists its
 	// line: both may lead at the same time. See Layout.
@@ -54,6 +58,7 @@ func (k Hooks) And(more Hooks) Hooks {
 		Resigned: both.One(k.Resigned, more.Resigned),
 		Lost:     both.One(k.Lost, more.Lost),
 		Returned: both.One(k.Returned, more.Returned),
+		Deadlock: both.One(k.Deadlock, more.Deadlock),
 		Stranger: both.One(k.Stranger, more.Stranger),
 	}
 }
@@ -62,9 +67,9 @@ func (k Hooks) And(more Hooks) Hooks {
 type Event struct {
 	ID    uint64        // of the campaign, with which all calls of hooks about it come; unique in this process
 	Path  string        // of the election
-	Node  string        // the leader's node; "" for Campaign and Failed
-	Token Token         // the leader's; 0 for Campaign and Failed
-	Took  time.Duration // Elected, Failed: since the campaign began; Resigned, Lost, Returned: since it was won
+	Node  string        // the leader's node; "" for Campaign, Failed and Deadlock
+	Token Token         // the leader's; 0 for Campaign, Failed and Deadlock
+	Took  time.Duration // Elected, Failed, Deadlock: since the campaign began; Resigned, Lost, Returned: since it was won
 	// Err is the error that the campaign ends with, for Failed; that Resign returns, for Lost; and that the function of
 	// Run has returned, for Returned. For Resigned it is a *RevokedError if another client had asked for the leadership
 	// before, and otherwise nil.
@@ -88,7 +93,7 @@ var reports atomic.Uint64 //nolint:gochecknoglobals // makes numbers that are un
 func (c *Candidate) report(ctx context.Context) *report {
 	k := &c.cfg.Hooks
 	if k.Campaign == nil && k.Elected == nil && k.Failed == nil && k.Resigned == nil && k.Lost == nil &&
-		k.Returned == nil {
+		k.Returned == nil && k.Deadlock == nil {
 		return nil
 	}
 	r := &report{hooks: k, event: Event{ID: reports.Add(1), Path: c.path}, since: time.Now()}

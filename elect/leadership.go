@@ -10,6 +10,8 @@ import (
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/stuck"
+	"github.com/seed-a3166700/turnstile/internal/waits"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -28,6 +30,9 @@ type Leadership struct {
 	token     Token
 	report    *report // tells the hooks of its end; nil if none wants to know
 
+	outer  waits.Hold   // which it was won inside of; nil if none
+	around []stuck.Hold // of processes that have started this one: see waits.Around
+
 	mu      sync.Mutex // guards the fields below; never held while waiting
 	over    bool       // resigned
 	lost    error      // why the leadership had ended before it was resigned
@@ -42,7 +47,8 @@ func newLeadership(c *Candidate, own *line.Own) (*Leadership, error) {
 		return nil, err
 	}
 	l.ownership, l.token = ownership, Token(ownership.FirstToken())
-	l.ctx, _ = ownership.NewContext() // ends with the ownership
+	ctx, _ := ownership.NewContext() // ends with the ownership
+	l.ctx = waits.Context{Context: ctx, Hold: (*link)(l)}
 	return l, nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/waits"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -36,7 +37,7 @@ func (b *base) acquire(
 	case nested != nil:
 		return nested, nil
 	}
-	if b.cfg.OnDeadlock != IgnoreDeadlock && isInside(ctx, outer) {
+	if b.cfg.OnDeadlock != IgnoreDeadlock && waits.Inside(ctx, outer) {
 		return b.acquireInside(ctx, of, kind, outer, r, take)
 	}
 	h, err := take(ctx, r)
@@ -44,7 +45,7 @@ func (b *base) acquire(
 }
 
 // acquired makes what acquire returns of what was taken.
-func (b *base) acquired(ctx context.Context, of any, outer *Hold, r *report, h *Hold, err error) (*Hold, error) {
+func (b *base) acquired(ctx context.Context, of any, outer waits.Hold, r *report, h *Hold, err error) (*Hold, error) {
 	if err != nil {
 		return nil, r.failed(ctx, b.failed(err))
 	}
@@ -57,17 +58,17 @@ func (b *base) acquired(ctx context.Context, of any, outer *Hold, r *report, h *
 // the innermost hold that ctx descends from, of any lock. Both are nil if there is none.
 //
 //go:noinline
-func (b *base) outer(ctx context.Context, of any, write bool) (outer, nested *Hold, err error) {
+func (b *base) outer(ctx context.Context, of any, write bool) (outer waits.Hold, nested *Hold, err error) {
 	if ctx.Err() != nil {
 		return nil, nil, b.failed(context.Cause(ctx))
 	}
-	innermost, _ := ctx.Value(holdKey{}).(*Hold)
+	innermost := waits.Innermost(ctx)
 	if innermost != nil && ctx.Value(reenterKey{}) == true {
-		if nested, err = innermost.nestedIn(ctx, of, write); err != nil {
+		if nested, err = nestedIn(ctx, innermost, of, write); err != nil {
 			return nil, nil, b.failed(err)
 		}
 	}
-	return innermost.lasting(), nested, nil
+	return waits.Lasting(innermost), nested, nil
 }
 
 // own makes a contender that is first, by try, and begins its ownership. It tries again as Config.Retry says.

@@ -3,16 +3,18 @@ package lock
 // Deadlocks: what users see of them, and the waits that can be part of one.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/internal/stuck"
+	"github.com/seed-a3166700/turnstile/internal/waits"
+	"github.com/seed-a3166700/turnstile/zk"
 )
 
 // OnDeadlock says what a wait does that is part of a deadlock: each of some programs waits for what another of them
@@ -43,14 +45,7 @@ const (
 )
 
 // DefaultWaitsPath is Config.WaitsPath if that is empty.
-const DefaultWaitsPath = "/turnstile/waits"
-
-func (o OnDeadlock) check() error {
-	if o < ReportDeadlock || o > IgnoreDeadlock {
-		return fmt.Errorf("lock: unknown OnDeadlock %d; use ReportDeadlock, FailWait or IgnoreDeadlock", int(o))
-	}
-	return nil
-}
+const DefaultWaitsPath = waits.DefaultPath
 
 // ErrDeadlock is wrapped by every DeadlockError.
 var ErrDeadlock = errors.New("deadlock")
@@ -95,113 +90,66 @@ func owned(o Owner) string { return fmt.Sprintf("%s on %s (pid %d)", o.Program, 
 // Unwrap returns ErrDeadlock.
 func (e *DeadlockError) Unwrap() error { return ErrDeadlock }
 
-// inside is a call of Lock that goes on inside of a hold.
-type inside struct {
-	base    *base
-	id      uint64 // Event.ID
-	of      any
-	kind    Kind
-	permits int          // that it wants, of a Semaphore
-	outer   *Hold        // nil if there is none of this process
-	around  []stuck.Hold // of other processes
-	since   time.Time
-	fail    context.CancelCauseFunc          // ends the wait
-	where   atomic.Pointer[func() *line.Own] // finds its contender; nil while it does not wait for others
-
-	detector *detector // that tells others of it; nil if none does. detectorsMu guards it and over
-	over     bool
-}
-
-// isInside reports whether a call goes on inside of a hold: of this process, or of one that has started it.
-//
-//go:noinline
-func isInside(ctx context.Context, outer *Hold) bool { return outer != nil || stuck.Around(ctx) != nil }
-
-// acquireInside acquires inside of a hold. A wait that takes longer than an ordinary one is told to others.
-func (b *base) acquireInside(
-	ctx context.Context, of any, kind Kind, outer *Hold, r *report, take func(context.Context, *report) (*Hold, error),
-) (*Hold, error) {
-	if r == nil {
-		r = b.newReport(kind) // its hooks do nothing
+// inside returns the wait of a call of Lock that goes on inside of a hold.
+func (b *base) inside(of any, kind Kind, outer waits.Hold, r *report) *waits.Wait {
+	w := &waits.Wait{
+		Client: b.client, Path: b.cfg.WaitsPath, Dirs: attempt.Dirs{ACL: b.cfg.ACL, AnyACL: b.cfg.AnyACL},
+		Label: b.cfg.Label, Yields: b.cfg.OnDeadlock == FailWait, Since: r.event.Since, Outer: outer,
 	}
-	waiting, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	in := &inside{
-		base: b, id: r.event.ID, of: of, kind: kind, outer: outer, around: stuck.Around(ctx), since: r.event.Since,
-		fail: fail,
-	}
-	r.inside = in
-	timer := time.AfterFunc(longWait, in.publish)
-	h, err := take(waiting, r)
-	if !timer.Stop() {
-		in.end()
-	}
-	if h != nil {
-		h.around = in.around
-	}
-	return b.acquired(ctx, of, outer, r, h, err)
-}
-
-// tell tells the hooks that the wait is part of a deadlock.
-func (in *inside) tell(err *DeadlockError) {
-	if hook := in.base.cfg.Hooks.Deadlock; hook != nil {
-		hook(Event{
-			ID: in.id, Path: in.base.name, Kind: in.kind, Queued: true,
-			Since: in.since, Took: time.Since(in.since), Err: err,
-		})
-	}
-}
-
-// describe returns what is told of the wait in a record, nil if there is nothing that others could rely on: it has no
-// contender in line, or none of its holds lasts.
-func (in *inside) describe(record string, session int64) *stuck.Wait {
-	where := in.where.Load()
-	if where == nil {
-		return nil
-	}
-	w := &stuck.Wait{
-		ID: in.id, Record: record, Permits: in.permits,
-		Since: in.since.UTC().Round(time.Millisecond), Yields: in.base.cfg.OnDeadlock == FailWait,
-		Label: in.base.cfg.Label,
-	}
-	w.Paths, w.Kind, w.Limit = factsOf(in.of, in.kind == Reader)
-	switch own := (*where)(); {
-	case own != nil && own.Session().ID() == session:
-		w.Node, w.Czxid = own.Path(), own.Stat().Czxid
-	case w.Kind != stuck.Simple:
-		return nil
-	}
-	for h := in.outer.lasting(); h != nil; h = h.outer.lasting() {
-		if h.grant.Err() == nil { // or it is lost
-			w.Holds = appendNew(appendNew(w.Holds, h.describe()), h.around...)
+	w.Paths, w.Kind, w.Limit = factsOf(of, kind == Reader)
+	e := r.event
+	w.Found = func(found *stuck.Deadlock, owner func(record string) line.Owner) error {
+		err := waits.Explain(found, owner)
+		if hook := b.cfg.Hooks.Deadlock; hook != nil {
+			e := e
+			e.Queued, e.Took, e.Err = true, time.Since(e.Since), err
+			hook(e)
 		}
-	}
-	w.Holds = appendNew(w.Holds, in.around...)
-	if w.Holds == nil {
-		return nil
+		return err
 	}
 	return w
 }
 
-// appendNew appends those of more that are not in the list: holds that are nested in one have its token.
-func appendNew(list []stuck.Hold, more ...stuck.Hold) []stuck.Hold {
-	for _, h := range more {
-		if !slices.ContainsFunc(list, func(other stuck.Hold) bool { return other.Token == h.Token }) {
-			list = append(list, h)
-		}
+// acquireInside acquires inside of a hold. A wait that takes longer than an ordinary one is told to others.
+func (b *base) acquireInside(
+	ctx context.Context, of any, kind Kind, outer waits.Hold, r *report,
+	take func(context.Context, *report) (*Hold, error),
+) (*Hold, error) {
+	if r == nil {
+		r = b.newReport(kind) // its hooks do nothing
 	}
-	return list
+	r.inside = b.inside(of, kind, outer, r)
+	defer r.inside.End()
+	h, err := take(r.inside.Begin(ctx), r)
+	if h != nil {
+		h.around = waits.Around(ctx)
+	}
+	return b.acquired(ctx, of, outer, r, h, err)
 }
 
-// describe returns what is told of the hold.
-func (h *Hold) describe() stuck.Hold {
-	d := stuck.Hold{Node: h.Path(), Token: int64(h.Token())}
-	d.Paths, d.Kind, _ = factsOf(h.grant.of, h.grant.readers() != nil)
-	if d.Kind == stuck.Permit || d.Kind == stuck.KazooPermit {
-		d.Permits = len(h.grant.Nodes())
-	}
-	return d
+// link is a hold in the chain of those that a context descends from.
+type link Hold
+
+// Over reports whether the hold was unlocked.
+func (l *link) Over() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.over
 }
+
+// Told returns what is told of the hold.
+func (l *link) Told() (told stuck.Hold, ok bool) {
+	h := (*Hold)(l)
+	told = stuck.Hold{Node: h.Path(), Token: int64(h.Token())}
+	told.Paths, told.Kind, _ = factsOf(h.grant.of, h.grant.readers() != nil)
+	if told.Kind == stuck.Permit || told.Kind == stuck.KazooPermit {
+		told.Permits = len(h.grant.Nodes())
+	}
+	return told, h.grant.Err() == nil
+}
+
+// Outside returns the holds that it was acquired inside of.
+func (l *link) Outside() (waits.Hold, []stuck.Hold) { return l.outer, l.around }
 
 // factsOf returns what is told of a lock: its paths, the kind of a hold of it or of a wait for it, and how many permits
 // it has if that is fixed.
@@ -226,4 +174,55 @@ func factsOf(of any, reads bool) (paths []string, kind string, limit int) {
 	default:
 		return []string{of.(*Mutex).name}, stuck.Exclusive, 0 //nolint:forcetypeassert // there is no other lock
 	}
+}
+
+func init() { //nolint:gochecknoinits // elections have the same error, whose type is here
+	waits.Explain = func(found *stuck.Deadlock, owner func(record string) Owner) error {
+		return newDeadlockError(found, owner)
+	}
+}
+
+func newDeadlockError(found *stuck.Deadlock, owner func(record string) Owner) *DeadlockError {
+	e := new(DeadlockError)
+	for _, s := range found.Cycle {
+		step := DeadlockStep{Path: s.Path, Owner: owner(s.Wait.Record), Since: s.Wait.Since}
+		step.Owner.Label = s.Wait.Label
+		if s.Hold != nil {
+			step.Token = Token(s.Hold.Token)
+		}
+		e.Steps = append(e.Steps, step)
+	}
+	return e
+}
+
+// A FoundDeadlock is one that the clients of an ensemble tell of.
+type FoundDeadlock struct {
+	Steps []DeadlockStep // as in DeadlockError
+
+	// Confirmed says that all of its clients have confirmed it: it has existed. Otherwise it may be about to be
+	// confirmed, or may never have existed: a client that no longer waits may still be shown.
+	Confirmed bool
+}
+
+// Deadlocks returns the deadlocks of waits inside of holds, as the clients tell of them below waitsPath
+// (DefaultWaitsPath if empty). It returns none if nothing is there.
+func Deadlocks(ctx context.Context, client *zk.Client, waitsPath string) ([]FoundDeadlock, error) {
+	path := cmp.Or(waitsPath, DefaultWaitsPath)
+	if err := attempt.Args("lock", client, path, nil); err != nil {
+		return nil, err
+	}
+	sess, err := client.Session(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("lock: %s: %w", path, attempt.Explain(client, err))
+	}
+	records, err := waits.Read(ctx, sess, path)
+	if ignoreNoNode(err) != nil {
+		return nil, fmt.Errorf("lock: %s: %w", path, attempt.Explain(client, err))
+	}
+	var list []FoundDeadlock
+	for _, found := range waits.Find(records) {
+		e := newDeadlockError(found, func(record string) Owner { return records[record].Owner })
+		list = append(list, FoundDeadlock{Steps: e.Steps, Confirmed: waits.Certain(found, records)})
+	}
+	return list, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/internal/stuck"
+	"github.com/seed-a3166700/turnstile/internal/waits"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -17,8 +18,8 @@ import (
 // goroutine.
 type Hold struct {
 	grant  *grant       // shared with the holds that are nested in this one
-	outer  *Hold        // which it was acquired inside of, of whichever lock; nil if none
-	around []stuck.Hold // of processes that have started this one: see stuck.Inside
+	outer  waits.Hold   // which it was acquired inside of; nil if none
+	around []stuck.Hold // of processes that have started this one: see waits.Around
 	first  grant        // of a hold that is not nested
 
 	mu      sync.Mutex // guards the fields below; never held while anything is waited for
@@ -111,7 +112,7 @@ func (h *Hold) Context() context.Context {
 	defer h.mu.Unlock()
 	if h.ctx == nil {
 		h.ctx, h.cancel = h.grant.NewContext()
-		h.ctx = holdContext{h.ctx, h}
+		h.ctx = holdContext{waits.Context{Context: h.ctx, Hold: (*link)(h)}}
 		if h.over {
 			h.cancel(ErrUnlocked)
 		}

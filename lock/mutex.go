@@ -14,7 +14,6 @@ package lock
 // Mutex, its configuration, and the errors of this package.
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/waits"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -123,14 +123,10 @@ func (c Config) withDefaults() (Config, error) {
 	if err := c.OnSuspend.check(); err != nil {
 		return c, err
 	}
-	if err := c.OnDeadlock.check(); err != nil {
-		return c, err
-	}
-	c.WaitsPath = cmp.Or(c.WaitsPath, DefaultWaitsPath)
-	if err := ValidatePath(c.WaitsPath); err != nil {
-		return c, err
-	}
 	var err error
+	if c.WaitsPath, err = waits.CheckConfig("lock", int(c.OnDeadlock), c.WaitsPath); err != nil {
+		return c, err
+	}
 	c.Handoff, err = c.Handoff.withDefaults()
 	return c, err
 }

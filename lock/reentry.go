@@ -5,6 +5,8 @@ package lock
 import (
 	"context"
 	"fmt"
+
+	"github.com/seed-a3166700/turnstile/internal/waits"
 )
 
 // Reenter returns a context for one call of Lock, TryLock, RLock, TryRLock or Do, of a caller that may have the lock
@@ -22,39 +24,37 @@ func Reenter(ctx context.Context) context.Context { return context.WithValue(ctx
 // reenterKey is the key of Reenter's mark.
 type reenterKey struct{}
 
-// holdContext carries its hold, so that each acquisition knows inside which holds it goes on.
-type holdContext struct {
-	context.Context //nolint:containedctx // it is one
-	hold            *Hold
-}
+// holdContext is the context of a hold.
+type holdContext struct{ waits.Context }
 
-// holdKey is the key under which a context carries the innermost hold that it descends from.
-type holdKey struct{}
-
-// Value returns the hold for holdKey, and what the context carries otherwise. Reenter's mark ends here: it is for the
-// call that it was passed to, and not for what runs under the hold which that call has returned.
+// Value returns what the context carries. Reenter's mark ends here: it is for the call that it was passed to, and not
+// for what runs under the hold which that call has returned.
 func (c holdContext) Value(key any) any {
-	switch key {
-	case holdKey{}:
-		return c.hold
-	case reenterKey{}:
+	if key == (reenterKey{}) {
 		return false
 	}
 	return c.Context.Value(key)
 }
 
-// nestedIn returns a hold of the lock nested in h or in a hold outside of h, whichever is the innermost that lasts. It
-// returns nil if none is, and for a Semaphore. It returns ErrUpgradeConflict for a writer inside a hold for reading.
-func (h *Hold) nestedIn(ctx context.Context, of any, write bool) (*Hold, error) {
-	for at := h; at != nil; at = at.outer {
-		if _, permits := of.(*Semaphore); permits || at.grant.of != of {
+// nestedIn returns a hold of the lock nested in one of the chain that begins with innermost: in the innermost that
+// lasts. It returns nil if none does, and for a Semaphore. It returns ErrUpgradeConflict for a writer inside a hold for
+// reading.
+func nestedIn(ctx context.Context, innermost waits.Hold, of any, write bool) (*Hold, error) {
+	if _, permits := of.(*Semaphore); permits {
+		return nil, nil
+	}
+	for next := innermost; next != nil; {
+		l, is := next.(*link)
+		next, _ = next.Outside()
+		if !is || l.grant.of != of {
 			continue
 		}
+		at := (*Hold)(l)
 		done, err := at.grant.hold(ctx)
 		if err != nil {
 			return nil, err
 		}
-		nested, reads := at.nested(h), at.grant.readers() != nil
+		nested, reads := at.nested(innermost), at.grant.readers() != nil
 		done()
 		switch {
 		case nested == nil:
@@ -83,7 +83,7 @@ func (g *grant) hold(ctx context.Context) (done func(), err error) {
 
 // nested returns a hold that shares h's grant and token, nil if h is over. Outer is the hold that it is acquired inside
 // of.
-func (h *Hold) nested(outer *Hold) *Hold {
+func (h *Hold) nested(outer waits.Hold) *Hold {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.over || h.grant.Stopped() != nil {
@@ -100,19 +100,4 @@ func (h *Hold) shared() bool {
 	h.grant.mu.Lock()
 	defer h.grant.mu.Unlock()
 	return h.grant.open > 1
-}
-
-// lasting returns h or the innermost hold outside of it that was not unlocked, nil if there is none: a chain of holds,
-// each acquired inside the one before, would keep them all.
-func (h *Hold) lasting() *Hold {
-	for h != nil && h.done() {
-		h = h.outer
-	}
-	return h
-}
-
-func (h *Hold) done() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.over
 }

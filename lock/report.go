@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/internal/waits"
 )
 
 // report tells the hooks of one acquisition, from the call of Lock to the end of the hold. It is nil if no hook wants
@@ -18,7 +19,7 @@ type report struct {
 	hooks *Hooks
 	event Event // Lock's goroutine alone writes it before the hold is acquired; mu guards Took and Err after that
 
-	inside *inside // the wait, if it is inside of a hold; else nil
+	inside *waits.Wait // the wait, if it is inside of a hold; else nil
 
 	losses         *losses // of the ownership; nil if no hook wants to know
 	previous, next *report // in losses, whose mu guards them
@@ -67,14 +68,14 @@ func (r *report) standing(ctx context.Context, own *line.Own) {
 // standsIn says how to find out where the acquisition stands.
 func (r *report) standsIn(where func() *line.Own) {
 	if r != nil && r.inside != nil {
-		r.inside.where.Store(&where)
+		r.inside.StandsIn(where)
 	}
 }
 
 // wants says how many permits the acquisition wants.
 func (r *report) wants(permits int) {
 	if r != nil && r.inside != nil {
-		r.inside.permits = permits
+		r.inside.Permits = permits
 	}
 }
 

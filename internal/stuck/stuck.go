@@ -4,7 +4,6 @@ package stuck
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -21,6 +20,9 @@ const (
 	Permit      = "permit"
 	KazooPermit = "kazoo-permit" // its line and its permits are other nodes than Permit's
 	Simple      = "simple"
+	Leader      = "leader" // of an election in one of the layouts whose candidates see each other
+	Latch       = "latch"  // and in the others
+	Offer       = "offer"
 )
 
 // A Hold is what a wait goes on inside of. Its paths, token and node say which it is: none of them comes again.
@@ -32,21 +34,6 @@ type Hold struct {
 	Permits int      `json:"permits,omitempty"`
 	Other   bool     `json:"other,omitempty"` // of another process, which has started this one
 }
-
-// Inside returns a context for calls of a process that was started inside of holds of others. Those need not be of the
-// servers that it asks.
-func Inside(ctx context.Context, holds []Hold) context.Context {
-	return context.WithValue(ctx, insideKey{}, holds)
-}
-
-// Around returns the holds of other processes that ctx is inside of.
-func Around(ctx context.Context) []Hold {
-	holds, _ := ctx.Value(insideKey{}).([]Hold)
-	return holds
-}
-
-// insideKey is the key of Inside's holds.
-type insideKey struct{}
 
 // A Wait is one call that waits, as long as it waits with the same node: a call that joins its line again is another
 // Wait.

@@ -1,4 +1,4 @@
-package lock
+package waits
 
 // Finding deadlocks.
 
@@ -39,7 +39,7 @@ type detector struct {
 	dirs attempt.Dirs
 	wake chan struct{} // one slot: look now
 
-	waits map[uint64]*inside // detectorsMu guards it
+	waits map[uint64]*Wait // detectorsMu guards it
 
 	// The fields below are run's alone.
 	sess      *zk.Session // of the node, and of the bell's watch
@@ -65,43 +65,42 @@ var (
 )
 
 // publish tells others of the wait from now on, unless it has ended.
-func (in *inside) publish() {
-	b := in.base
-	id := detectorID{client: b.client, path: b.cfg.WaitsPath}
-	if b.cfg.ACL != nil {
-		sum := sha256.Sum256(fmt.Append(nil, b.cfg.ACL))
+func (w *Wait) publish() {
+	id := detectorID{client: w.Client, path: w.Path}
+	if w.Dirs.ACL != nil {
+		sum := sha256.Sum256(fmt.Append(nil, w.Dirs.ACL))
 		id.rights = "-" + hex.EncodeToString(sum[:8])
 	}
 	detectorsMu.Lock()
 	defer detectorsMu.Unlock()
-	if in.over {
+	if w.over {
 		return
 	}
 	d := detectors[id]
 	if d == nil {
 		d = &detector{
-			id: id, dirs: attempt.Dirs{ACL: b.cfg.ACL, AnyACL: b.cfg.AnyACL},
-			wake: make(chan struct{}, 1), waits: make(map[uint64]*inside),
+			id: id, dirs: w.Dirs,
+			wake: make(chan struct{}, 1), waits: make(map[uint64]*Wait),
 			confirmed: make(map[string]bool), told: make(map[string]bool),
 		}
 		detectors[id] = d
 		go d.run()
 	}
-	in.detector = d
-	d.waits[in.id] = in
+	w.detector = d
+	d.waits[w.id] = w
 	d.look()
 }
 
-// end ends what publish has begun, or is about to.
-func (in *inside) end() {
+// unpublish ends what publish has begun, or is about to.
+func (w *Wait) unpublish() {
 	detectorsMu.Lock()
 	defer detectorsMu.Unlock()
-	in.over = true
-	d := in.detector
+	w.over = true
+	d := w.detector
 	if d == nil {
 		return
 	}
-	delete(d.waits, in.id)
+	delete(d.waits, w.id)
 	if len(d.waits) == 0 {
 		d.look()
 	}
@@ -150,8 +149,8 @@ func (d *detector) finished() bool {
 func (d *detector) pause() time.Duration {
 	detectorsMu.Lock()
 	defer detectorsMu.Unlock()
-	for _, in := range d.waits {
-		if time.Since(in.since) < longWait+soon {
+	for _, w := range d.waits {
+		if time.Since(w.Since) < longWait+soon {
 			return passSoon
 		}
 	}
@@ -166,8 +165,8 @@ func (d *detector) standing() map[uint64]*stuck.Wait {
 	defer detectorsMu.Unlock()
 	look := func() map[uint64]*stuck.Wait {
 		list := make(map[uint64]*stuck.Wait, len(d.waits))
-		for id, in := range d.waits {
-			if w := in.describe(record, session); w != nil {
+		for id, wait := range d.waits {
+			if w := wait.describe(record, session); w != nil {
 				list[id] = w
 			}
 		}
@@ -206,11 +205,11 @@ func (d *detector) pass() {
 		return
 	}
 	d.listen(ctx)
-	records, err := readWaits(ctx, sess, d.id.path)
+	records, err := Read(ctx, sess, d.id.path)
 	if err != nil {
 		return
 	}
-	records[name] = &waitsRecord{Owner: line.ThisProcess(""), Waits: slices.Collect(maps.Values(mine))}
+	records[name] = &Record{Owner: line.ThisProcess(""), Waits: slices.Collect(maps.Values(mine))}
 	if d.confirm(ctx, records, name) && d.write(ctx, name, mine) == nil {
 		d.ring(ctx)
 	}
@@ -227,13 +226,13 @@ func (d *detector) alone(mine map[uint64]*stuck.Wait) {
 		return slices.ContainsFunc(w.Holds, func(h stuck.Hold) bool { return h.Other })
 	})
 	for _, found := range stuck.Find(waits) {
-		d.tell(found, func(string) Owner { return owner })
+		d.tell(found, func(string) line.Owner { return owner })
 	}
 }
 
 // write writes the node with what is told, if that has changed.
 func (d *detector) write(ctx context.Context, name string, mine map[uint64]*stuck.Wait) error {
-	data := waitsRecord{
+	data := Record{
 		Owner: line.ThisProcess(""), Confirmed: slices.Sorted(maps.Keys(d.confirmed)),
 	}.encode(mine)
 	if string(data) == string(d.written) {
@@ -302,9 +301,9 @@ func (d *detector) ring(ctx context.Context) {
 
 // confirm confirms the deadlocks that waits of ours are part of and that still stand, and tells of those that all
 // others have confirmed as well. It reports whether there is one that it had not confirmed before.
-func (d *detector) confirm(ctx context.Context, records map[string]*waitsRecord, name string) (changed bool) {
+func (d *detector) confirm(ctx context.Context, records map[string]*Record, name string) (changed bool) {
 	confirmed := make(map[string]bool)
-	for _, found := range find(records) {
+	for _, found := range Find(records) {
 		if !slices.Contains(found.Records(), name) || !d.others(ctx, found) || !d.stands(found) {
 			continue
 		}
@@ -314,8 +313,8 @@ func (d *detector) confirm(ctx context.Context, records map[string]*waitsRecord,
 			continue // others must be able to read it first
 		}
 		records[name].Confirmed = append(records[name].Confirmed, found.Key)
-		if certain(found, records) {
-			d.tell(found, func(record string) Owner { return records[record].Owner })
+		if Certain(found, records) {
+			d.tell(found, func(record string) line.Owner { return records[record].Owner })
 		}
 	}
 	d.confirmed = confirmed
@@ -356,24 +355,23 @@ func (d *detector) stands(found *stuck.Deadlock) bool {
 }
 
 // tell tells the hooks of a deadlock, once, and has the wait fail that is to give way, if it is ours.
-func (d *detector) tell(found *stuck.Deadlock, owner func(record string) Owner) {
+func (d *detector) tell(found *stuck.Deadlock, owner func(record string) line.Owner) {
 	if d.told[found.Key] {
 		return
 	}
 	d.told[found.Key] = true
-	err := newDeadlockError(found, owner)
 	victim := found.Cycle[0].Wait
 	for _, w := range found.Waits {
 		detectorsMu.Lock()
-		in := d.waits[w.ID]
+		ours := d.waits[w.ID]
 		detectorsMu.Unlock()
-		if in == nil || w.Record != d.name() {
+		if ours == nil || w.Record != d.name() {
 			continue
 		}
-		in.tell(err)
+		err := ours.Found(found, owner)
 		// What was certain may have ended meanwhile, by a caller that has left. Then nothing has to give way.
 		if w == victim && w.Yields && d.stands(found) {
-			in.fail(err)
+			ours.fail(err)
 		}
 	}
 }

@@ -1,19 +1,18 @@
-package lock
+package waits
 
 // What clients tell of their waits, and what follows from it.
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
+	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/internal/stuck"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -28,9 +27,9 @@ const (
 // bellName is the node that is written with each new confirmation, so that those who wait look again.
 const bellName = "bell"
 
-// A waitsRecord is what a client tells of its waits.
-type waitsRecord struct {
-	Owner Owner         `json:"owner"`
+// A Record is what a client tells of its waits.
+type Record struct {
+	Owner line.Owner    `json:"owner"`
 	Waits []*stuck.Wait `json:"waits"`
 	More  int           `json:"more,omitempty"` // waits that did not fit
 	// Confirmed has the keys of deadlocks of which the client has found, after it had read all of their waits, that
@@ -47,7 +46,7 @@ type waitsRecord struct {
 func recordName(session int64) string { return "0x" + strconv.FormatUint(uint64(session), 16) }
 
 // encode returns a record's data.
-func (r waitsRecord) encode(mine map[uint64]*stuck.Wait) []byte {
+func (r Record) encode(mine map[uint64]*stuck.Wait) []byte {
 	size := 0
 	for _, id := range slices.Sorted(maps.Keys(mine)) {
 		b, err := json.Marshal(mine[id])
@@ -64,9 +63,9 @@ func (r waitsRecord) encode(mine map[uint64]*stuck.Wait) []byte {
 	return data
 }
 
-// readWaits reads what all clients tell. It leaves out what is none of their own: a record counts only if its node is
+// Read reads what all clients tell. It leaves out what is none of their own: a record counts only if its node is
 // of the session that its name says.
-func readWaits(ctx context.Context, sess *zk.Session, path string) (map[string]*waitsRecord, error) {
+func Read(ctx context.Context, sess *zk.Session, path string) (map[string]*Record, error) {
 	names, _, err := sess.Children(ctx, path)
 	if err != nil {
 		return nil, err
@@ -74,7 +73,7 @@ func readWaits(ctx context.Context, sess *zk.Session, path string) (map[string]*
 	if len(names) > maxClients {
 		names = names[:maxClients]
 	}
-	records := make(map[string]*waitsRecord, len(names))
+	records := make(map[string]*Record, len(names))
 	for names := range slices.Chunk(names, 64) {
 		b := sess.Batch()
 		asked := make([]*zk.Future[zk.Data], len(names))
@@ -96,7 +95,7 @@ func readWaits(ctx context.Context, sess *zk.Session, path string) (map[string]*
 				return nil, err
 			}
 			session, _, _ := strings.Cut(name, "-")
-			r := new(waitsRecord)
+			r := new(Record)
 			if session != recordName(node.Stat.EphemeralOwner) || json.Unmarshal(node.Data, r) != nil {
 				continue
 			}
@@ -110,8 +109,8 @@ func readWaits(ctx context.Context, sess *zk.Session, path string) (map[string]*
 	return records, nil
 }
 
-// find returns the deadlocks in records.
-func find(records map[string]*waitsRecord) []*stuck.Deadlock {
+// Find returns the deadlocks in records.
+func Find(records map[string]*Record) []*stuck.Deadlock {
 	var waits []*stuck.Wait
 	for _, name := range slices.Sorted(maps.Keys(records)) {
 		waits = append(waits, records[name].Waits...)
@@ -119,54 +118,12 @@ func find(records map[string]*waitsRecord) []*stuck.Deadlock {
 	return stuck.Find(waits)
 }
 
-// certain reports whether all of a deadlock's clients have confirmed it.
-func certain(d *stuck.Deadlock, records map[string]*waitsRecord) bool {
+// Certain reports whether all of a deadlock's clients have confirmed it.
+func Certain(d *stuck.Deadlock, records map[string]*Record) bool {
 	return !slices.ContainsFunc(d.Records(), func(name string) bool {
 		return !slices.Contains(records[name].Confirmed, d.Key)
 	})
 }
 
-func newDeadlockError(found *stuck.Deadlock, owner func(record string) Owner) *DeadlockError {
-	e := new(DeadlockError)
-	for _, s := range found.Cycle {
-		step := DeadlockStep{Path: s.Path, Owner: owner(s.Wait.Record), Since: s.Wait.Since}
-		step.Owner.Label = s.Wait.Label
-		if s.Hold != nil {
-			step.Token = Token(s.Hold.Token)
-		}
-		e.Steps = append(e.Steps, step)
-	}
-	return e
-}
-
-// A FoundDeadlock is one that the clients of an ensemble tell of.
-type FoundDeadlock struct {
-	Steps []DeadlockStep // as in DeadlockError
-
-	// Confirmed says that all of its clients have confirmed it: it has existed. Otherwise it may be about to be
-	// confirmed, or may never have existed: a client that no longer waits may still be shown.
-	Confirmed bool
-}
-
-// Deadlocks returns the deadlocks of waits inside of holds, as the clients tell of them below waitsPath
-// (DefaultWaitsPath if empty). It returns none if nothing is there.
-func Deadlocks(ctx context.Context, client *zk.Client, waitsPath string) ([]FoundDeadlock, error) {
-	path := cmp.Or(waitsPath, DefaultWaitsPath)
-	if err := attempt.Args("lock", client, path, nil); err != nil {
-		return nil, err
-	}
-	sess, err := client.Session(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("lock: %s: %w", path, attempt.Explain(client, err))
-	}
-	records, err := readWaits(ctx, sess, path)
-	if ignoreNoNode(err) != nil {
-		return nil, fmt.Errorf("lock: %s: %w", path, attempt.Explain(client, err))
-	}
-	var list []FoundDeadlock
-	for _, found := range find(records) {
-		e := newDeadlockError(found, func(record string) Owner { return records[record].Owner })
-		list = append(list, FoundDeadlock{Steps: e.Steps, Confirmed: certain(found, records)})
-	}
-	return list, nil
-}
+// Explain makes the error of a deadlock. Package lock sets it, where users look for its type.
+var Explain func(found *stuck.Deadlock, owner func(record string) line.Owner) error //nolint:gochecknoglobals // see above

@@ -46,8 +46,8 @@ type Config struct {
 	OnRevoke func(ctx context.Context, r Revocation) bool
 
 	// OnDeadlock says what a campaign does that goes on inside of a hold, of a lock or of another leadership, and can
-	// never end, because of a deadlock. See lock.OnDeadlock. What goes on under the leadership's context is inside of the
-	// leadership.
+	// never end, because of a deadlock: see lock.OnDeadlock. What goes on with the leadership's context is inside of
+	// the leadership.
 	OnDeadlock lock.OnDeadlock
 	// WaitsPath is where campaigns inside of holds are published for others: lock.DefaultWaitsPath if empty.
 	WaitsPath string

@@ -48,7 +48,8 @@ func TestDeadlockThroughAnElectionEnds(t *testing.T) {
 			t.Parallel()
 			srv := zktest.Run(t)
 			told := make(chan elect.Event, 10)
-			one, two, three := srv.Client(t, 10*time.Second), srv.Client(t, 10*time.Second), srv.Client(t, 10*time.Second)
+			one, two := srv.Client(t, 10*time.Second), srv.Client(t, 10*time.Second)
+			three := srv.Client(t, 10*time.Second)
 			leader, err := campaignInside(t.Context(), t, one, layout, told)
 			if err != nil {
 				t.Fatal(err)

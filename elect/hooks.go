@@ -38,9 +38,9 @@ type Hooks struct {
 	// return the function's error then, which is the event's, but campaigns again after the call. It comes after
 	// Resigned, and may come before Lost.
 	Returned func(e Event)
-	// Deadlock is called, with a *lock.DeadlockError in Event.Err, for each campaign that is part of a deadlock, once the
-	// deadlock is certain. The campaign that gives way (lock.FailWait) fails, so Failed follows for that. It is called
-	// by a goroutine of its own, which looks for no further deadlock meanwhile.
+	// Deadlock is called, with a *lock.DeadlockError in Event.Err, for each campaign that is part of a deadlock, once
+	// the deadlock is certain. The campaign that gives way (lock.FailWait) fails, so Failed follows for that. It is
+	// called by a goroutine of its own, which looks for no further deadlock meanwhile.
 	Deadlock func(e Event)
 	// Stranger is called when a contender stands at the path whose program does not look for our candidates, as far as
 	// its node's name tells, by the goroutine that campaigns, once for each that this Candidate sees when it lists its
@@ -69,7 +69,7 @@ type Event struct {
 	Path  string        // of the election
 	Node  string        // the leader's node; "" for Campaign, Failed and Deadlock
 	Token Token         // the leader's; 0 for Campaign, Failed and Deadlock
-	Took  time.Duration // Elected, Failed, Deadlock: since the campaign began; Resigned, Lost, Returned: since it was won
+	Took  time.Duration // Resigned, Lost, Returned: since the campaign was won; else since it began
 	// Err is the error that the campaign ends with, for Failed; that Resign returns, for Lost; and that the function of
 	// Run has returned, for Returned. For Resigned it is a *RevokedError if another client had asked for the leadership
 	// before, and otherwise nil.

@@ -21,15 +21,17 @@ import (
 // holds.
 //
 // A wait can be part of a deadlock if it goes on inside of a hold: if the context that was passed to Lock descends from
-// Hold.Context, or is the one that Do passes to its function. When such a wait has lasted for 200 ms, the client tells
-// of it in an ephemeral node below Config.WaitsPath, with the ACL of the lock, and reads what others tell. A deadlock
-// is certain once every one of its clients has confirmed that its waits and holds still stand: none is reported that
-// has not existed. A hold counts as waiting if all calls of Lock inside of it that others know of do.
+// Hold.Context, or is the one that Do passes to its function. A leadership is a hold, too, and a campaign a wait
+// (elect.Config.OnDeadlock). When such a wait has lasted for 200 ms, the client tells of it in an ephemeral node below
+// Config.WaitsPath, with the ACL of the lock, and reads what others tell. A deadlock is certain once every one of its
+// clients has confirmed that its waits and holds still stand: none is reported that has not existed. A hold counts as
+// waiting if all calls of Lock inside of it that others know of do.
 //
 // What is not found: deadlocks through a call that waits outside of any hold (a Set that has its turn at one path, a
 // writer with readers behind it, a large request of a semaphore with others behind it), through a WatchedLimit's
-// permits, an Upgrade, other programs' locks, elections or queues, and between clients with different chroots,
-// WaitsPaths or rights.
+// permits, an Upgrade, other programs' locks, or barriers and queues, where nobody knows who will end the wait, between
+// elections in layouts that see only a part of each other, and between clients with different chroots, WaitsPaths or
+// rights.
 type OnDeadlock int
 
 // What a wait does that is part of a deadlock.

@@ -126,4 +126,6 @@ func Certain(d *stuck.Deadlock, records map[string]*Record) bool {
 }
 
 // Explain makes the error of a deadlock. Package lock sets it, where users look for its type.
-var Explain func(found *stuck.Deadlock, owner func(record string) line.Owner) error //nolint:gochecknoglobals // see above
+//
+//nolint:gochecknoglobals // see above
+var Explain func(found *stuck.Deadlock, owner func(record string) line.Owner) error

@@ -1,6 +1,6 @@
 // Package waits tells other clients of the long waits of this one that go on inside of holds, and finds the deadlocks
-// that they are part of. It has what locks and elections share of that: which holds a context descends from, the records
-// of waits at the servers, and the detector that reads and confirms them.
+// that they are part of. It has what locks and elections share of that: which holds a context descends from, the
+// records of waits at the servers, and the detector that reads and confirms them.
 package waits
 
 import (
@@ -24,7 +24,8 @@ const DefaultPath = "/turnstile/waits"
 // lock.OnDeadlock, and where waits are told. It returns where that is.
 func CheckConfig(pkg string, onDeadlock int, path string) (string, error) {
 	if onDeadlock < 0 || onDeadlock > 2 {
-		return "", fmt.Errorf("%s: unknown OnDeadlock %d; use ReportDeadlock, FailWait or IgnoreDeadlock", pkg, onDeadlock)
+		return "", fmt.Errorf(
+			"%s: unknown OnDeadlock %d; use ReportDeadlock, FailWait or IgnoreDeadlock", pkg, onDeadlock)
 	}
 	path = cmp.Or(path, DefaultPath)
 	return path, attempt.PathArgs(pkg, path, nil)

@@ -53,8 +53,17 @@ var rules = []rule{
 	{path: "zktest", ours: []string{"server", "zk", "internal/wire", "internal/jute"}},
 	{path: "internal/attempt", ours: []string{"zk"}},
 	{path: "internal/line", ours: []string{"zk", "internal/attempt"}},
-	{path: "lock", ours: []string{"zk", "internal/attempt", "internal/both", "internal/line", "internal/stuck"}},
-	{path: "elect", ours: []string{"zk", "internal/attempt", "internal/both", "internal/line", "lock"}},
+	{path: "internal/waits", ours: []string{"zk", "internal/attempt", "internal/line", "internal/stuck"}},
+	{
+		path: "lock",
+		ours: []string{"zk", "internal/attempt", "internal/both", "internal/line", "internal/stuck", "internal/waits"},
+	},
+	{
+		path: "elect",
+		ours: []string{
+			"zk", "internal/attempt", "internal/both", "internal/line", "internal/stuck", "internal/waits", "lock",
+		},
+	},
 	{path: "fence", ours: []string{"zk", "internal/attempt"}},
 	{path: "barrier", ours: []string{"zk", "internal/attempt", "internal/line"}},
 	{path: "counter", ours: []string{"zk", "internal/attempt"}},
@@ -96,7 +105,8 @@ var rules = []rule{
 		ours: []string{
 			"cmd/turnstile/internal/...",
 			"internal/certfile", "internal/doctor", "internal/exposition", "internal/fold", "internal/lincheck",
-			"internal/measure", "internal/stuck", "internal/survey", "internal/verify", "internal/words",
+			"internal/measure", "internal/stuck", "internal/survey", "internal/verify", "internal/waits",
+			"internal/words",
 			"zk", "lock", "elect", "queue", "server", "barrier", "counter", "cache", "member", "discovery",
 		},
 		foreign: []string{

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
-	"github.com/seed-a3166700/turnstile/internal/waits"
 	"github.com/seed-a3166700/turnstile/internal/survey"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -19,7 +18,7 @@ import (
 // acquire connects and waits for the lock. The caller closes the client, which comes back with an error, too.
 func (l *locker) acquire(ctx context.Context) (*zk.Client, *lock.Hold, error) {
 	begin := time.Now()
-	ctx, cancel := l.run.Wait.Context(waits.Within(ctx, l.around))
+	ctx, cancel := l.run.Wait.Context(l.nesting.within(ctx))
 	defer cancel()
 	client, sess, err := l.run.Connection.Open(ctx, l.app)
 	if errors.Is(err, command.ErrWaited) {

@@ -27,6 +27,7 @@ type elector struct {
 	observe bool
 	once    bool
 	delay   command.Duration
+	nesting nesting
 }
 
 // layouts are the words of --layout.
@@ -36,11 +37,12 @@ var layouts = map[string]elect.Layout{ //nolint:gochecknoglobals // a table
 }
 
 func newElect(app *command.App) *cobra.Command {
-	e := &elector{app: app, run: command.Runner{App: app, CheckPath: command.CheckPath, Words: command.Words{
+	e := &elector{app: app, nesting: nesting{app: app}}
+	e.run = command.Runner{App: app, CheckPath: command.CheckPath, Words: command.Words{
 		Path: "election", Noun: "leadership", Won: "elected", Over: "resigned",
 		Busy: "another candidate leads or waits", Late: "not elected after this time, at first or after a loss",
 		Next: "turnstile who shows the line",
-	}}}
+	}}
 	cmd := &cobra.Command{
 		Use:   "elect [flags] PATH [-- COMMAND [ARG...]]",
 		Short: "Run a command while elected leader, or observe the leader",
@@ -56,14 +58,17 @@ The command's environment has TURNSTILE_PATH, TURNSTILE_ID, TURNSTILE_TOKEN (lar
 TURNSTILE_SESSION and TURNSTILE_SESSION_TIMEOUT_MS. (A candidate that runs under another turnstile command
 does not take its --id from TURNSTILE_ID, which is that command's.)
 
+A command that runs while elected may use turnstile lock or elect itself. See turnstile lock about such commands
+that wait for what each other holds: --on-deadlock is the same there.
+
 With --observe it runs nothing: it prints a line with the leader now and after every change, until a signal
 comes. It may skip changes that follow each other quickly, but never the last one.
 
 At the start it waits for a server as long as --connect-timeout says; later it waits until one is back.
 
 Exit codes: the command's, or 128+N if signal N ended it or the wait; 1 (or -E) not elected; 64 usage; 69 no
-server; 75 leadership lost (with --once, or after a signal to end); 77 access denied; 126 command cannot be
-executed; 127 not found.`,
+server; 75 leadership lost (with --once, or after a signal to end); 76 deadlock; 77 access denied; 126 command
+cannot be executed; 127 not found.`,
 		Example: `  turnstile elect --connect zk1:2181,zk2:2181 /app/leader --id "$(hostname)" -- ./scheduler
   turnstile elect -n -E 75 /app/leader -- ./only-if-nobody-leads
   turnstile elect --observe /app/leader
@@ -89,6 +94,7 @@ executed; 127 not found.`,
 	flags.BoolVar(&e.observe, "observe", false, "print the leader, now and after every change")
 	flags.BoolVar(&e.once, "once", false, "exit with 75 when the leadership is lost, instead of standing again")
 	flags.BoolVar(&e.json, "json", false, "with --observe, print one JSON object per change (docs/cli-json.md)")
+	e.nesting.flags(cmd)
 	e.run.Flags(cmd, supervise.Term, supervise.Kill)
 	return cmd
 }
@@ -101,8 +107,7 @@ func (e *elector) parse(cmd *cobra.Command, args []string) error {
 	if e.id == "" {
 		e.id, _ = os.Hostname() // without a name it stands without an id
 	}
-	e.run.Env = []string{"TURNSTILE_ID=" + e.id}
-	return nil
+	return e.nesting.parse(cmd)
 }
 
 // checkMode checks that there is either something to run or an election to observe.
@@ -148,7 +153,10 @@ func (e *elector) connect(ctx context.Context) (*zk.Client, *elect.Candidate, er
 	}
 	cfg := elect.Config{
 		Layout: layouts[e.layout.Value], ACL: e.run.Connection.ACL(), AnyACL: e.run.Connection.AnyACL,
-		Delay: time.Duration(e.delay), Hooks: elect.Hooks{Stranger: e.run.WarnOfStranger},
+		Delay: time.Duration(e.delay), OnDeadlock: e.nesting.mode(), Hooks: elect.Hooks{
+			Stranger: e.run.WarnOfStranger,
+			Deadlock: func(ev elect.Event) { e.nesting.warn(e.run.Path, ev.Err) },
+		},
 	}
 	candidate, err := elect.NewCandidate(client, e.run.Path, e.id, cfg)
 	if err != nil {
@@ -177,8 +185,9 @@ func (e *elector) lead(ctx context.Context) error {
 	for {
 		l, err := e.campaign(ctx, client, candidate, signals)
 		if err != nil {
-			return command.Failed(err)
+			return command.Failed(deadlocked(err))
 		}
+		e.run.Env = []string{"TURNSTILE_ID=" + e.id, e.nesting.variable(l)}
 		e.app.Detail("%s: elected, token %d, session %s with a timeout of %v",
 			e.run.Path, l.Token(), command.SessionID(l.Session().ID()), l.Session().Timeout())
 		h := command.Hold{Hold: l, Token: int64(l.Token()), Release: l.Resign, ReleaseWait: l.ResignWait}
@@ -203,7 +212,7 @@ func (e *elector) lead(ctx context.Context) error {
 func (e *elector) campaign(ctx context.Context, client *zk.Client, candidate *elect.Candidate,
 	signals *supervise.Signals,
 ) (*elect.Leadership, error) {
-	until, stop := signals.Until(ctx)
+	until, stop := signals.Until(e.nesting.within(ctx))
 	leads := func(ctx context.Context) string { return e.leads(ctx, candidate) }
 	l, err := command.Acquire(until, &e.run, client, candidate.TryCampaign, candidate.Campaign, elect.ErrLed, leads)
 	stop()

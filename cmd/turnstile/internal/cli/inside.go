@@ -1,15 +1,19 @@
 package cli
 
-// A turnstile lock inside of another one.
+// A command that runs under a lock or a leadership, and acquires another one.
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 
+	"github.com/spf13/cobra"
+
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/supervise"
 	"github.com/seed-a3166700/turnstile/internal/stuck"
+	"github.com/seed-a3166700/turnstile/internal/waits"
 	"github.com/seed-a3166700/turnstile/lock"
 )
 
@@ -19,45 +23,62 @@ const (
 	deadlockFail   = "fail"
 )
 
-// holdsVariable is what tells a command of the locks that it runs under: a JSON list of stuck.Hold, the innermost last.
+// holdsVariable is what tells a command of what it runs under: a JSON list of stuck.Hold, the innermost last.
 const holdsVariable = "TURNSTILE_HOLDS"
 
-// maxHolds bounds of how many locks a command is told: the innermost ones.
+// maxHolds bounds of how many holds a command is told: the innermost ones.
 const maxHolds = 32
 
-// holdsAround returns the holds of the environment, under which this process runs.
-func (l *locker) holdsAround() ([]stuck.Hold, error) {
-	text := l.app.Env.Vars[holdsVariable]
-	if text == "" {
-		return nil, nil
-	}
-	var holds []stuck.Hold
-	if err := json.Unmarshal([]byte(text), &holds); err != nil || len(holds) > maxHolds {
-		return nil, fmt.Errorf("%s is not what turnstile lock has set for its command; unset it", holdsVariable)
-	}
-	for i := range holds {
-		holds[i].Other = true
-	}
-	return holds, nil
+// nesting is what a command does inside of the holds of others.
+type nesting struct {
+	app        *command.App
+	onDeadlock command.Choice
+	around     []stuck.Hold // that this process runs under
 }
 
-// holdsVariableFor returns the variable for a command that runs under a hold, inside of those around it.
-func (l *locker) holdsVariableFor(hold *lock.Hold, around []stuck.Hold) string {
-	h := stuck.Hold{
-		Paths: l.run.Paths, Node: hold.Path(), Token: int64(hold.Token()), Kind: stuck.Exclusive, Permits: l.permits.n,
+func (n *nesting) flags(cmd *cobra.Command) {
+	n.onDeadlock = command.NewChoice(deadlockReport, deadlockFail)
+	cmd.Flags().Var(&n.onDeadlock, "on-deadlock", "what to do if commands wait for what each other holds")
+}
+
+// parse reads the environment.
+func (n *nesting) parse(cmd *cobra.Command) error {
+	text := n.app.Env.Vars[holdsVariable]
+	if text == "" {
+		return nil
 	}
-	switch {
-	case l.permits.limit > 0 && l.layout.Value == layoutKazoo:
-		h.Kind = stuck.KazooPermit
-	case l.permits.limit > 0:
-		h.Kind = stuck.Permit
-	case l.shared:
-		h.Kind = stuck.Reader
-	case l.layout.Value == layoutCuratorRW:
-		h.Kind = stuck.Writer
+	if err := json.Unmarshal([]byte(text), &n.around); err != nil || len(n.around) > maxHolds {
+		return command.Usagef(cmd, "%s is not what turnstile has set for its command; unset it", holdsVariable)
 	}
-	holds := slices.Concat(around[max(0, len(around)-maxHolds+1):], []stuck.Hold{h})
-	text, err := json.Marshal(holds)
+	for i := range n.around {
+		n.around[i].Other = true
+	}
+	return nil
+}
+
+// within returns ctx for an acquisition inside of the holds around.
+func (n *nesting) within(ctx context.Context) context.Context { return waits.Within(ctx, n.around) }
+
+// mode is what an acquisition does that is part of a deadlock.
+func (n *nesting) mode() lock.OnDeadlock {
+	if n.onDeadlock.Value == deadlockFail {
+		return lock.FailWait
+	}
+	return lock.ReportDeadlock
+}
+
+// warn warns of a deadlock, unless an error will.
+func (n *nesting) warn(path string, err error) {
+	if n.mode() != lock.FailWait {
+		n.app.Complain("%s: warning: %v", path, err)
+	}
+}
+
+// variable returns the variable for a command that runs under a hold.
+func (n *nesting) variable(hold supervise.Hold) string {
+	around := n.around[max(0, len(n.around)-maxHolds+1):]
+	told, _ := waits.Innermost(hold.Context()).Told()
+	text, err := json.Marshal(slices.Concat(around, []stuck.Hold{told}))
 	if err != nil {
 		return holdsVariable + "=" // cannot happen: every field marshals
 	}
@@ -71,6 +92,6 @@ func deadlocked(err error) error {
 	}
 	return &command.Error{
 		Code: command.ExitDeadlock, Err: err,
-		Hint: "release the lock that is held around this one; several PATHs of one command cannot deadlock",
+		Hint: "release what is held around this one; several PATHs of one turnstile lock cannot deadlock",
 	}
 }

@@ -62,12 +62,9 @@ func (l *locker) anyLock(client *zk.Client) (anyLock, error) {
 	anyACL := l.run.Connection.AnyACL
 	hooks := lock.Hooks{
 		Stranger: func(e lock.Event) { l.run.WarnOfStranger(e.Node) },
-		Deadlock: func(e lock.Event) { l.app.Complain("%s: warning: %v", l.run.Path, e.Err) },
+		Deadlock: func(e lock.Event) { l.nesting.warn(l.run.Path, e.Err) },
 	}
-	onDeadlock := lock.ReportDeadlock
-	if l.onDeadlock.Value == deadlockFail {
-		onDeadlock, hooks.Deadlock = lock.FailWait, nil // one error is enough
-	}
+	onDeadlock := l.nesting.mode()
 	rw := lock.RWConfig{
 		Label: label, ACL: acl, AnyACL: anyACL, Layout: layout, Delay: delay, Hooks: hooks, OnDeadlock: onDeadlock,
 	}

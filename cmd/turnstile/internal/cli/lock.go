@@ -11,7 +11,6 @@ import (
 
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/supervise"
-	"github.com/seed-a3166700/turnstile/internal/stuck"
 )
 
 // locker is "turnstile lock".
@@ -24,9 +23,7 @@ type locker struct {
 	permits  permits
 	newLimit bool
 	delay    command.Duration
-	around   []stuck.Hold // locks that this process runs under
-
-	onDeadlock command.Choice
+	nesting  nesting
 
 	json   bool
 	forPID int  // of --pid: the process to hold it for; 0 if there is none
@@ -37,11 +34,12 @@ type locker struct {
 }
 
 func newLock(app *command.App) *cobra.Command {
-	l := &locker{app: app, run: command.Runner{App: app, CheckPath: command.CheckPath, Words: command.Words{
+	l := &locker{app: app, nesting: nesting{app: app}}
+	l.run = command.Runner{App: app, CheckPath: command.CheckPath, Words: command.Words{
 		Path: "lock", Noun: "lock", Won: "acquired", Over: "unlocked",
 		Busy: "the lock is held or waited for", Late: "the lock is not acquired after this time",
 		Next: "turnstile who shows the line",
-	}}}
+	}}
 	cmd := &cobra.Command{
 		Use:   "lock [flags] PATH... [-- COMMAND [ARG...]]",
 		Short: "Run a command while holding a lock",
@@ -81,10 +79,10 @@ InterProcessReadWriteLock, as a writer without --shared; kazoo is Lock, WriteLoc
 curator and kazoo. Turnstile's own locks exclude each other in all layouts. With --permits, curator is
 InterProcessSemaphoreV2 and kazoo is Semaphore; a PATH has one of the two.
 
-A command that runs under a lock may use turnstile lock itself. If such commands wait for each other's locks,
-each says so, and waits on. With --on-deadlock fail the last one that came exits with 76 instead, within about
-a second, and the others go on when the command around it has ended. Several PATHs in one command cannot
-deadlock. TURNSTILE_HOLDS tells the inner command of the locks around it.
+A command that runs under a lock may use turnstile lock or elect itself. If such commands wait for what each
+other holds, each says so, and waits on. With --on-deadlock fail the last one that came exits with 76
+instead, within about a second, and the others go on when the command around it has ended. Several PATHs in
+one command cannot deadlock. TURNSTILE_HOLDS tells the inner command of the locks around it.
 
 Exit codes: the command's, or 128+N if signal N ended it or the wait; 1 (or -E) lock not acquired; 64 usage;
 69 no server; 75 lock lost; 76 deadlock; 77 access denied; 126 command cannot be executed; 127 not found.`,
@@ -108,7 +106,6 @@ Exit codes: the command's, or 128+N if signal N ended it or the wait; 1 (or -E) 
 			return l.lock(cmd.Context())
 		},
 	}
-	l.onDeadlock = command.NewChoice(deadlockReport, deadlockFail)
 	l.layout = command.NewChoice(layoutCurator, layoutCuratorRW, layoutKazoo, layoutBoth)
 	flags := cmd.Flags()
 	l.run.WaitFlags(cmd, "n")
@@ -116,7 +113,7 @@ Exit codes: the command's, or 128+N if signal N ended it or the wait; 1 (or -E) 
 	flags.Var(&l.permits, "permits", "take N permits of LIMIT in all, instead of a lock")
 	flags.BoolVar(&l.newLimit, "new-limit", false, "with --permits, change the limit for all users of PATH")
 	flags.Var(&l.delay, "delay", "cool-down before the next holder with a --delay may start if this one crashes")
-	flags.Var(&l.onDeadlock, "on-deadlock", "what to do if commands wait for each other's locks")
+	l.nesting.flags(cmd)
 	flags.Var(&l.layout, "layout", "whose programs to share the line with")
 	flags.StringVar(&l.label, "label", "", "`text` shown to others (default: the command's name)")
 	command.MayBeEmpty(flags, "label")
@@ -147,9 +144,8 @@ func (l *locker) parse(cmd *cobra.Command, args []string) error {
 	case l.label == "" && len(l.run.Argv) > 0:
 		l.label = l.run.Name()
 	}
-	var err error
-	if l.around, err = l.holdsAround(); err != nil {
-		return command.Usage(cmd, err)
+	if err := l.nesting.parse(cmd); err != nil {
+		return err
 	}
 	l.pid = os.Getpid()
 	l.host, _ = os.Hostname() // as the lock records it; without one, our own node may be shown as in the way
@@ -173,7 +169,7 @@ func (l *locker) lock(ctx context.Context) error {
 	if err := interrupted(ctx, until, err); err != nil {
 		return command.Failed(deadlocked(err))
 	}
-	l.run.Env = append(l.run.Env, l.holdsVariableFor(hold, l.around))
+	l.run.Env = append(l.run.Env, l.nesting.variable(hold))
 	h := command.Hold{Hold: hold, Token: int64(hold.Token()), Release: hold.Unlock, ReleaseWait: hold.UnlockWait}
 	if len(l.run.Argv) == 0 {
 		return l.holdUntilEOF(ctx, h, signals)

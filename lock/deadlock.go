@@ -3,7 +3,6 @@ package lock
 // Deadlocks: what users see of them, and the waits that can be part of one.
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/internal/stuck"
 	"github.com/seed-a3166700/turnstile/internal/waits"
-	"github.com/seed-a3166700/turnstile/zk"
 )
 
 // OnDeadlock says what a wait does that is part of a deadlock: each of some programs waits for what another of them
@@ -195,36 +193,4 @@ func newDeadlockError(found *stuck.Deadlock, owner func(record string) Owner) *D
 		e.Steps = append(e.Steps, step)
 	}
 	return e
-}
-
-// A FoundDeadlock is one that the clients of an ensemble tell of.
-type FoundDeadlock struct {
-	Steps []DeadlockStep // as in DeadlockError
-
-	// Confirmed says that all of its clients have confirmed it: it has existed. Otherwise it may be about to be
-	// confirmed, or may never have existed: a client that no longer waits may still be shown.
-	Confirmed bool
-}
-
-// Deadlocks returns the deadlocks of waits inside of holds, as the clients tell of them below waitsPath
-// (DefaultWaitsPath if empty). It returns none if nothing is there.
-func Deadlocks(ctx context.Context, client *zk.Client, waitsPath string) ([]FoundDeadlock, error) {
-	path := cmp.Or(waitsPath, DefaultWaitsPath)
-	if err := attempt.Args("lock", client, path, nil); err != nil {
-		return nil, err
-	}
-	sess, err := client.Session(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("lock: %s: %w", path, attempt.Explain(client, err))
-	}
-	records, err := waits.Read(ctx, sess, path)
-	if ignoreNoNode(err) != nil {
-		return nil, fmt.Errorf("lock: %s: %w", path, attempt.Explain(client, err))
-	}
-	var list []FoundDeadlock
-	for _, found := range waits.Find(records) {
-		e := newDeadlockError(found, func(record string) Owner { return records[record].Owner })
-		list = append(list, FoundDeadlock{Steps: e.Steps, Confirmed: waits.Certain(found, records)})
-	}
-	return list, nil
 }

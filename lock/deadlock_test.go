@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -263,9 +264,29 @@ func TestReportedDeadlockIsShownWhileItLasts(t *testing.T) {
 	if !paths["/l0"] || !paths["/l1"] {
 		t.Error(paths)
 	}
-	found, err := lock.Deadlocks(t.Context(), srv.Client(t, 10*time.Second), "")
+	watcher := srv.Client(t, 10*time.Second)
+	found, err := lock.Deadlocks(t.Context(), watcher, "")
 	if err != nil || len(found) != 1 || !found[0].Confirmed || len(found[0].Steps) != 2 {
 		t.Errorf("%+v, %v", found, err)
+	}
+	nested, err := lock.NestedWaits(t.Context(), watcher, "")
+	if err != nil || len(nested) != 2 {
+		t.Fatalf("%+v, %v", nested, err)
+	}
+	for _, w := range nested {
+		i := slices.IndexFunc(holds[:], func(h *lock.Hold) bool { return h.Token() == w.Inside[0].Token })
+		if i < 0 || w.Paths[0] != fmt.Sprintf("/l%d", 1-i) || w.Inside[0].Paths[0] != fmt.Sprintf("/l%d", i) ||
+			w.Session != holds[i].Session().ID() {
+			t.Errorf("%+v", w)
+		}
+		line, err := lock.Inspect(t.Context(), watcher, w.Paths[0])
+		if err != nil || len(line) != 2 || line[1].Token != w.Token || w.Inside[0].Of(line[0]) {
+			t.Errorf("%+v, %v", line, err)
+		}
+		line, err = lock.Inspect(t.Context(), watcher, w.Inside[0].Paths[0])
+		if err != nil || !w.Inside[0].Of(line[0]) {
+			t.Errorf("%+v, %v", line, err)
+		}
 	}
 	if err := holds[0].Unlock(); err != nil { // ends the wait inside of it, and lets the other one go on
 		t.Error(err)
@@ -352,14 +373,21 @@ func TestForeignRecordsOfWaitsCountForNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	stranger := srv.Client(t, 10*time.Second)
+	sess, err := stranger.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := fmt.Sprintf("0x%x", uint64(sess.ID())) // the stranger's own, so that the name is right
 	// It says that who has /b waits for /a.
 	lie := fmt.Sprintf(`{"waits":[null,{"id":1,"paths":["/a"],"czxid":99,"kind":"exclusive","holds":[`+
 		`{"paths":["/b"],"token":%d,"kind":"exclusive"}]}],"confirmed":["x"]}`, blocker.Token())
 	for name, data := range map[string]string{
 		"0x1": lie, "0xffffffffffffffff": lie, "rubbish": lie, "0x2-00": "{", "0x3": `{"waits":7}`, "0x4": "",
 		"0x5": strings.Repeat("[", 100_000),
+		own:   `{"waits":[{"paths":[]},{"id":2,"paths":["a"]},{"id":3,"paths":["/a"],"holds":[{"paths":null}]}]}`,
 	} {
-		_, err := client.CreateAll(t.Context(), zk.Node{
+		_, err := stranger.CreateAll(t.Context(), zk.Node{
 			Path: lock.DefaultWaitsPath + "/" + name, Data: []byte(data), Mode: zk.Ephemeral,
 		}, zk.Parents{})
 		if err != nil {
@@ -373,6 +401,9 @@ func TestForeignRecordsOfWaitsCountForNothing(t *testing.T) {
 	}
 	if found, err := lock.Deadlocks(t.Context(), client, ""); err != nil || len(found) > 0 {
 		t.Errorf("%+v, %v", found, err)
+	}
+	if list, err := lock.NestedWaits(t.Context(), client, ""); err != nil || len(list) > 0 {
+		t.Errorf("%+v, %v", list, err)
 	}
 	if len(told) > 0 {
 		t.Errorf("told: %+v", <-told)

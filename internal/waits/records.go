@@ -29,6 +29,8 @@ const bellName = "bell"
 
 // A Record is what a client tells of its waits.
 type Record struct {
+	Session int64 `json:"-"` // whose it is, as the server says
+
 	Owner line.Owner    `json:"owner"`
 	Waits []*stuck.Wait `json:"waits"`
 	More  int           `json:"more,omitempty"` // waits that did not fit
@@ -99,7 +101,8 @@ func Read(ctx context.Context, sess *zk.Session, path string) (map[string]*Recor
 			if session != recordName(node.Stat.EphemeralOwner) || json.Unmarshal(node.Data, r) != nil {
 				continue
 			}
-			r.Waits = slices.DeleteFunc(r.Waits, func(w *stuck.Wait) bool { return w == nil })
+			r.Session = node.Stat.EphemeralOwner
+			r.Waits = slices.DeleteFunc(r.Waits, malformed)
 			for _, w := range r.Waits {
 				w.Record = name
 			}
@@ -107,6 +110,16 @@ func Read(ctx context.Context, sess *zk.Session, path string) (map[string]*Recor
 		}
 	}
 	return records, nil
+}
+
+// malformed reports whether no client of ours can have written that.
+func malformed(w *stuck.Wait) bool {
+	wrong := func(paths []string) bool {
+		bad := func(path string) bool { return zk.ValidatePath(path) != nil }
+		return len(paths) == 0 || slices.ContainsFunc(paths, bad)
+	}
+	return w == nil || wrong(w.Paths) ||
+		slices.ContainsFunc(w.Holds, func(h stuck.Hold) bool { return wrong(h.Paths) })
 }
 
 // Find returns the deadlocks in records.

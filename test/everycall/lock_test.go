@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -180,6 +181,18 @@ func lockCalls() []call {
 			_, err := lock.InspectNumbers(ctx, a.client, a.path)
 			return err
 		}, allows: looks},
+		{name: "lock.Summarize", do: func(ctx context.Context, a args) error {
+			_, err := lock.Summarize(ctx, a.client, a.path)
+			return err
+		}, allows: looks},
+		{name: "lock.Deadlocks", do: func(ctx context.Context, a args) error {
+			_, err := lock.Deadlocks(ctx, a.client, a.path)
+			return err
+		}, allows: append(slices.Clone(looks), "no path")},
+		{name: "lock.NestedWaits", do: func(ctx context.Context, a args) error {
+			_, err := lock.NestedWaits(ctx, a.client, a.path)
+			return err
+		}, allows: append(slices.Clone(looks), "no path")},
 		{name: "lock.Revocations", do: func(ctx context.Context, a args) error {
 			_, err := lock.Revocations(ctx, a.client, a.path)
 			return err

@@ -187,6 +187,7 @@ func (e *elector) lead(ctx context.Context) error {
 		if err != nil {
 			return command.Failed(deadlocked(err))
 		}
+		//nolint:contextcheck // the leadership's context, not ours
 		e.run.Env = []string{"TURNSTILE_ID=" + e.id, e.nesting.variable(l)}
 		e.app.Detail("%s: elected, token %d, session %s with a timeout of %v",
 			e.run.Path, l.Token(), command.SessionID(l.Session().ID()), l.Session().Timeout())

@@ -169,7 +169,7 @@ func (l *locker) lock(ctx context.Context) error {
 	if err := interrupted(ctx, until, err); err != nil {
 		return command.Failed(deadlocked(err))
 	}
-	l.run.Env = append(l.run.Env, l.nesting.variable(hold))
+	l.run.Env = append(l.run.Env, l.nesting.variable(hold)) //nolint:contextcheck // the hold's context, not ours
 	h := command.Hold{Hold: hold, Token: int64(hold.Token()), Release: hold.Unlock, ReleaseWait: hold.UnlockWait}
 	if len(l.run.Argv) == 0 {
 		return l.holdUntilEOF(ctx, h, signals)

@@ -47,8 +47,19 @@ type contenderJSON struct {
 	Permits int             `json:"permits,omitempty"`
 	Revoked *revocationJSON `json:"revoked,omitempty"`
 	WaitsAt []string        `json:"waits_at,omitempty"`
-	MayHold bool            `json:"may_hold,omitempty"`
-	Group   int             `json:"group,omitempty"` // from 1, if there are several
+
+	WaitsFor []string     `json:"waits_for,omitempty"` // of holders only
+	Holds    []nestedJSON `json:"holds,omitempty"`     // of waiters only
+
+	MayHold bool `json:"may_hold,omitempty"`
+	Group   int  `json:"group,omitempty"` // from 1, if there are several
+}
+
+// nestedJSON is a lock or a leadership that somebody holds who waits for another.
+type nestedJSON struct {
+	Path  string   `json:"path"`
+	Paths []string `json:"paths,omitempty"` // of a set
+	Token int64    `json:"token"`
 }
 
 // ownerJSON is what a contender's node says of its owner: only text if another program wrote it.
@@ -66,11 +77,14 @@ type contender struct {
 	lock.Contender
 	permits int      // how many of a semaphore's it has
 	waitsAt []string // at which paths of its set it waits although it is first here
+
+	waitsFor []string          // what a holder waits for inside of the hold
+	holds    []lock.NestedHold // what a waiter waits inside of
 }
 
 func newWho(app *command.App) *cobra.Command {
 	var n command.Connection
-	var asJSON bool
+	var asJSON, tree bool
 	cmd := &cobra.Command{
 		Use:   "who [flags] PATH...",
 		Short: "Show the holders of a lock and the waiters",
@@ -81,6 +95,10 @@ has. A contender for several PATHs is shown at each of them.
 
 Programs that look for different node names do not exclude each other (docs/interop.md). They are shown in
 groups. A contender that "may hold" waits for those ahead only if its program was configured to.
+
+Of Turnstile's own programs it also shows which locks a waiter holds while it waits, and what a holder waits
+for meanwhile, once they have waited for 200 ms. With --tree it shows besides who waits for those locks, and
+so on: all that a lock holds up.
 
 Without --connect it asks this user's own server, as "turnstile lock" does.
 
@@ -97,16 +115,17 @@ Exit codes: 0; 1 something other than a lock is at PATH; 64 usage; 69 no server;
 				}
 			}
 			return command.UntilSignal(cmd.Context(), func(ctx context.Context) error {
-				return showWho(ctx, app, &n, args, asJSON)
+				return showWho(ctx, app, &n, args, asJSON, tree)
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per PATH (docs/cli-json.md)")
+	cmd.Flags().BoolVar(&tree, "tree", false, "show below each waiter who waits for what it holds, and so on")
 	n.Flags(cmd.Flags())
 	return cmd
 }
 
-func showWho(ctx context.Context, app *command.App, n *command.Connection, paths []string, asJSON bool) error {
+func showWho(ctx context.Context, app *command.App, n *command.Connection, paths []string, asJSON, tree bool) error {
 	client, sess, err := n.Open(ctx, app)
 	if err != nil {
 		return err
@@ -114,20 +133,16 @@ func showWho(ctx context.Context, app *command.App, n *command.Connection, paths
 	defer client.Close() // nothing of ours is at the server
 	ctx, cancel := n.Answering(ctx)
 	defer cancel()
-	var lines []lineAt
-	var closed []error // of paths that these credentials may not read
-	for _, path := range paths {
-		switch l, err := readLine(ctx, client, sess, path); {
-		case errors.Is(err, zk.NoAuth):
-			closed = append(closed, command.Failed(err))
-		case err != nil:
-			return n.Unanswered(err, client)
-		default:
-			lines = append(lines, l)
-		}
+	nested, err := lock.NestedWaits(ctx, client, "")
+	if err != nil && !errors.Is(err, zk.NoAuth) { // without them, less is shown
+		return n.Unanswered(err, client)
+	}
+	lines, closed, err := readLines(ctx, client, sess, paths, nested, tree)
+	if err != nil {
+		return n.Unanswered(err, client)
 	}
 	var wrong error
-	for _, l := range lines {
+	for i, l := range lines {
 		other := ""
 		if len(l.list) == 0 {
 			other = l.found.instead(l.path)
@@ -135,9 +150,10 @@ func showWho(ctx context.Context, app *command.App, n *command.Connection, paths
 		switch {
 		case asJSON:
 			err = app.JSON(newWhoJSON(l))
+		case i >= len(paths)-len(closed): // it is drawn below a waiter
 		case other == "":
 			warnOf(app, l)
-			err = printLine(app, l, len(paths) > 1, n.Where())
+			err = printLine(app, l, lines, len(paths) > 1, n.Where())
 		}
 		if other != "" {
 			wrong = &command.Error{Code: command.ExitNotAcquired}
@@ -152,6 +168,40 @@ func showWho(ctx context.Context, app *command.App, n *command.Connection, paths
 		app.Complain("%v", err)
 	}
 	return wrong
+}
+
+// maxTree bounds how many locks a tree has.
+const maxTree = 1000
+
+// readLines returns what is at the paths, and why some of them may not be read. With tree, what is at the paths that
+// waiters hold follows.
+func readLines(
+	ctx context.Context, client *zk.Client, sess *zk.Session, paths []string, nested []lock.NestedWait, tree bool,
+) (lines []lineAt, closed []error, err error) {
+	todo := slices.Clone(paths)
+	for i := 0; i < len(todo); i++ {
+		l, err := readLine(ctx, client, sess, todo[i], nested)
+		switch {
+		case errors.Is(err, zk.NoAuth) && i < len(paths):
+			closed = append(closed, command.Failed(err))
+			continue
+		case errors.Is(err, zk.NoAuth): // it is not drawn
+			continue
+		case err != nil:
+			return nil, nil, err
+		}
+		lines = append(lines, l)
+		for _, c := range l.list {
+			for _, h := range c.holds {
+				for _, path := range h.Paths {
+					if tree && len(todo) < maxTree && !slices.Contains(todo, path) {
+						todo = append(todo, path)
+					}
+				}
+			}
+		}
+	}
+	return lines, closed, nil
 }
 
 // lineAt is what is at a path.
@@ -185,7 +235,9 @@ func warnOf(app *command.App, l lineAt) {
 }
 
 // readLine returns what is at path.
-func readLine(ctx context.Context, client *zk.Client, sess *zk.Session, path string) (lineAt, error) {
+func readLine(
+	ctx context.Context, client *zk.Client, sess *zk.Session, path string, nested []lock.NestedWait,
+) (lineAt, error) {
 	l := lineAt{path: path}
 	if err := sess.Sync(ctx, path); err != nil { // the server that we are connected to may be behind
 		return l, err
@@ -201,6 +253,9 @@ func readLine(ctx context.Context, client *zk.Client, sess *zk.Session, path str
 		err = restoreData(ctx, client, path, line)
 	}
 	list := groupPermits(line)
+	for i := range list {
+		list[i].nest(nested)
+	}
 	for i, c := range list {
 		if !c.Holder || err != nil {
 			continue
@@ -214,6 +269,28 @@ func readLine(ctx context.Context, client *zk.Client, sess *zk.Session, path str
 	}
 	l.list = list
 	return l, err
+}
+
+// nest notes what the contender's client tells of waits: a waiter's own, and those inside of a hold.
+func (c *contender) nest(nested []lock.NestedWait) {
+	for _, w := range nested {
+		switch {
+		case c.Holder && slices.ContainsFunc(w.Inside, func(h lock.NestedHold) bool { return h.Of(c.Contender) }):
+			c.waitsFor = appendMissing(c.waitsFor, w.Paths)
+		case !c.Holder && w.Session == c.Session && w.Token == c.Token:
+			c.holds = append(c.holds, w.Inside...)
+		}
+	}
+}
+
+// appendMissing appends those of more that are not in the list.
+func appendMissing(list, more []string) []string {
+	for _, s := range more {
+		if !slices.Contains(list, s) {
+			list = append(list, s)
+		}
+	}
+	return list
 }
 
 // restoreData restores what is recorded of data that a revocation in Curator's layout has overwritten.
@@ -273,6 +350,7 @@ func newContenderJSON(c contender) contenderJSON {
 	j := contenderJSON{
 		Node: c.Path, Kind: c.Kind.String(), Since: command.Timestamp(c.Since), Revoked: revocation(c.Revoked),
 		Session: command.SessionID(c.Session), Permits: c.permits, WaitsAt: c.waitsAt, MayHold: c.MayHold,
+		WaitsFor: c.waitsFor,
 	}
 	if c.Known {
 		j.Owner = known(c.Owner)
@@ -282,6 +360,13 @@ func newContenderJSON(c contender) contenderJSON {
 	if c.Holder {
 		j.Token = int64(c.Token)
 	}
+	for _, h := range c.holds {
+		held := nestedJSON{Path: h.Paths[0], Token: int64(h.Token)}
+		if len(h.Paths) > 1 {
+			held.Paths = h.Paths
+		}
+		j.Holds = append(j.Holds, held)
+	}
 	return j
 }
 
@@ -289,8 +374,9 @@ func known(o lock.Owner) ownerJSON {
 	return ownerJSON{Host: o.Host, PID: o.PID, Program: o.Program, Label: o.Label, Set: o.Set}
 }
 
-// printLine prints the contenders for people, each group by itself. If titled is set it prints the path, too.
-func printLine(app *command.App, l lineAt, titled bool, server string) error {
+// printLine prints the contenders for people, each group by itself, and those of the other lines that they hold. If
+// titled is set it prints the path, too.
+func printLine(app *command.App, l lineAt, others []lineAt, titled bool, server string) error {
 	if len(l.list) == 0 {
 		absent := ""
 		if l.found.kind == survey.Absent {
@@ -299,6 +385,7 @@ func printLine(app *command.App, l lineAt, titled bool, server string) error {
 		return app.Printf("nobody holds %s or waits for it (asked %s%s)\n", l.path, server, absent)
 	}
 	w := app.Table()
+	tree := &heldTree{w: w, drawn: map[string]bool{l.path: true}, lines: others}
 	for group := range l.groups() {
 		title := ""
 		if titled {
@@ -309,13 +396,20 @@ func printLine(app *command.App, l lineAt, titled bool, server string) error {
 			_ = command.Fprintf(w, "\n") // Flush says whether it could be written
 		}
 		_ = command.Fprintf(w, "%s\tOWNER\tSINCE\tSESSION\tTOKEN\n", title)
-		printGroup(w, slices.DeleteFunc(slices.Clone(l.list), func(s contender) bool { return s.Group != group }))
+		tree.printGroup("", slices.DeleteFunc(slices.Clone(l.list), func(s contender) bool { return s.Group != group }))
 	}
 	return command.OutputError(w.Flush())
 }
 
-// printGroup prints the contenders of a group.
-func printGroup(w io.Writer, line []contender) {
+// A heldTree draws below each waiter who waits for what it holds.
+type heldTree struct {
+	w     io.Writer
+	lines []lineAt        // that may be drawn
+	drawn map[string]bool // paths
+}
+
+// printGroup prints the contenders of a group, each with the prefix.
+func (t *heldTree) printGroup(prefix string, line []contender) {
 	waiting := 0
 	for _, c := range line {
 		token := strconv.FormatInt(int64(c.Token), 10)
@@ -325,16 +419,48 @@ func printGroup(w io.Writer, line []contender) {
 		if !c.Holder && !c.MayHold {
 			waiting++
 		}
-		who := owner(c.Contender)
-		if c.Revoked != nil {
-			who += ", asked to give it up"
+		_ = command.Fprintf(t.w, "%s%s\t%s\t%s\t%s\t%s\n",
+			prefix, role(c, waiting), c.describe(), command.Since(c.Since), command.SessionID(c.Session), token)
+		for _, h := range c.holds {
+			for _, path := range h.Paths {
+				t.printHeld(prefix, path)
+			}
 		}
-		if len(c.waitsAt) > 0 {
-			who += ", waits at " + command.Excerpt(strings.Join(c.waitsAt, " "))
-		}
-		_ = command.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n",
-			role(c, waiting), who, command.Since(c.Since), command.SessionID(c.Session), token)
 	}
+}
+
+// printHeld prints who waits at a path, unless that is above.
+func (t *heldTree) printHeld(prefix, path string) {
+	i := slices.IndexFunc(t.lines, func(l lineAt) bool { return l.path == path })
+	if i < 0 || t.drawn[path] {
+		return
+	}
+	t.drawn[path] = true
+	indent := strings.Repeat(" ", len(prefix)-len(strings.TrimLeft(prefix, " "))+2)
+	t.printGroup(indent+command.Excerpt(command.Plain(path))+" ",
+		slices.DeleteFunc(slices.Clone(t.lines[i].list), func(c contender) bool { return c.Holder }))
+}
+
+// describe says whose the contender is, and what concerns it besides its place.
+func (c contender) describe() string {
+	who := owner(c.Contender)
+	if c.Revoked != nil {
+		who += ", asked to give it up"
+	}
+	if len(c.waitsAt) > 0 {
+		who += ", waits at " + command.Excerpt(strings.Join(c.waitsAt, " "))
+	}
+	if len(c.waitsFor) > 0 {
+		who += ", waits for " + command.Excerpt(command.Plain(strings.Join(c.waitsFor, " ")))
+	}
+	var held []string
+	for _, h := range c.holds {
+		held = appendMissing(held, h.Paths)
+	}
+	if len(held) > 0 {
+		who += ", holds " + command.Excerpt(command.Plain(strings.Join(held, " "))) + " meanwhile"
+	}
+	return who
 }
 
 // role says what a contender is: a waiter is the n-th one.

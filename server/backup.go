@@ -56,8 +56,8 @@ func isBackup(it *item) (piece int, ok bool) {
 	return piece, err == nil && piece >= 0
 }
 
-// mayBackup reports whether a connection may have a backup.
-func mayBackup(c *conn) bool { return c.caller.Super || onUnixSocket(c.nc) }
+// mayAdminister reports whether a connection may have a backup, and end the sessions of others.
+func mayAdminister(c *conn) bool { return c.caller.Super || onUnixSocket(c.nc) }
 
 // backupPiece serves a piece of a backup. Making it may wait for the disk, so another goroutine does that. There is one
 // backup at a time: each keeps the store from freeing what is deleted.
@@ -65,7 +65,7 @@ func (o *owner) backupPiece(it *item, piece int) {
 	c, run := it.conn, o.backup
 	code := wire.OK
 	switch {
-	case !mayBackup(c):
+	case !mayAdminister(c):
 		code = wire.NoAuth
 	case o.store == nil:
 		code = wire.Unimplemented

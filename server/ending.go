@@ -5,6 +5,8 @@ package server
 import (
 	"math"
 	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
 const (
@@ -16,32 +18,33 @@ const (
 // ending is a session that has ended, but for some of its nodes.
 type ending struct {
 	id      int64
-	request *item // its client's, which is answered at the end; nil if there is none
+	request *item // is answered at the end; nil if there is none
+	own     bool  // the request is the session's own: the answer is the connection's last frame
 }
 
 // closeSession ends the client's session. The reply is the connection's last frame.
 func (o *owner) closeSession(it *item) {
 	s := it.conn.sess.Load()
 	o.removeSession(s)
-	o.endPiece(ending{s.id, it}, endAtOnce)
+	o.endPiece(ending{s.id, it, true}, endAtOnce)
 	o.end(it.conn)
 }
 
 // endSession ends a session for the server's own reasons, such as expiry. It closes the connection without a reply; a
 // client that reconnects learns that the session has expired.
-func (o *owner) endSession(s *session) { o.endSessionBy(s, endAtOnce) }
+func (o *owner) endSession(s *session) { o.endSessionBy(s, nil, endAtOnce) }
 
-func (o *owner) endSessionBy(s *session, n int) {
+func (o *owner) endSessionBy(s *session, request *item, n int) {
 	if s.conn != nil {
 		o.detach(s.conn)
 	}
 	o.removeSession(s)
-	o.endPiece(ending{id: s.id}, n)
+	o.endPiece(ending{id: s.id, request: request}, n)
 }
 
 // endPiece ends a session, or continues to, and deletes up to n of its nodes. The session is over with the first piece:
-// nobody can resume it, and if the server stops now, it deletes the rest when it starts again. A client that has closed
-// its session hears of that after the last piece.
+// nobody can resume it, and if the server stops now, it deletes the rest when it starts again. A client that has asked
+// for it hears of that after the last piece.
 func (o *owner) endPiece(e ending, n int) {
 	zxid := o.nextZxid()
 	start, nodes := o.cost, o.tree.EphemeralCount()
@@ -62,8 +65,10 @@ func (o *owner) endPiece(e ending, n int) {
 		}
 		o.endings = append(o.endings, e)
 		signal(o.queue.wake)
-	case e.request != nil:
+	case e.request != nil && e.own:
 		o.answerWrite(e.request, zxid, r.Code, nil, true)
+	case e.request != nil:
+		o.answerWrite(e.request, zxid, r.Code, &wire.StatResponse{}, false)
 	}
 }
 
@@ -99,7 +104,7 @@ func (s *Server) ExpireSession(id int64) bool {
 	err := s.doDurably(func(o *owner) {
 		sess := o.sessions[id]
 		if found = sess != nil; found {
-			o.endSessionBy(sess, math.MaxInt)
+			o.endSessionBy(sess, nil, math.MaxInt)
 		}
 	})
 	return found && err == nil

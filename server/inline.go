@@ -21,6 +21,9 @@ func fitInline(items []item) bool {
 		case op == wire.OpCloseSession: // the end of a session may set a timer, which only run checks
 			return false
 		case tree.IsWrite(op):
+			if _, ends := endsOther(&items[i]); ends {
+				return false
+			}
 			writes++
 		}
 	}

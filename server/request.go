@@ -31,6 +31,10 @@ func (o *owner) request(it *item) {
 	case it.op == wire.OpCloseSession:
 		o.closeSession(it)
 	case tree.IsWrite(it.op):
+		if id, ok := endsOther(it); ok {
+			o.endOther(it, id)
+			break
+		}
 		o.write(it)
 	case it.code != wire.OK:
 		o.answer(it, it.code, nil, false)

@@ -62,6 +62,7 @@ var shows = []shower{
 	{args: "locks --watch", shows: true, stream: true},
 	{args: "top", shows: true},
 	{args: "sessions", shows: true},
+	{args: "sessions close 0x1 --reason x"},
 	{args: "deadlocks", shows: true},
 	{args: "exporter --listen 127.0.0.1:0", stream: true},
 	{args: "gc --older-than 0s", data: true},

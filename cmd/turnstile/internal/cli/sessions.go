@@ -69,12 +69,13 @@ Addresses, timeouts and ephemeral nodes are what the servers say, if they answer
 dump (4lw.commands.whitelist, or turnstile serve --words cons,dump). Otherwise only sessions that hold a lock or
 wait for one are known, and a warning says why.
 
-No client can end the session of another one. To get a lock from a session ask its holder, with turnstile
-revoke --session ID PATH.
+To get a lock from a session ask its holder, with turnstile revoke --session ID PATH. The sessions of turnstile
+serve can be ended: see turnstile sessions close.
 
 Exit codes: 0, also if there is none; 64 usage; 69 no server.`,
 		Example: `  turnstile sessions
-  turnstile sessions --connect zk1:2181,zk2:2181,zk3:2181 --of /jobs/report`,
+  turnstile sessions --connect zk1:2181,zk2:2181,zk3:2181 --of /jobs/report
+  turnstile sessions close 0x1a1fc98997c0000 --reason 'its machine is gone'`,
 		Args: command.ExactArgs(0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if s.of != "" {
@@ -85,6 +86,7 @@ Exit codes: 0, also if there is none; 64 usage; 69 no server.`,
 			return s.With(cmd.Context(), s.list)
 		},
 	}
+	cmd.AddCommand(newSessionsClose(app))
 	flags := cmd.Flags()
 	s.Flags(cmd, "one JSON object per session")
 	flags.StringVar(&s.of, "of", "", "list only sessions that hold this `path` or wait for it")

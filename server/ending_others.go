@@ -2,8 +2,8 @@ package server
 
 // Ending another client's session.
 //
-// No request of ZooKeeper's protocol does that. A client asks by setting a node that does not exist, as for backups: the
-// name says which session, and the data why. So any client can ask, over TLS and with any login.
+// No request of ZooKeeper's protocol does that. A client asks by setting a node that does not exist, as for backups:
+// the name says which session, and the data why. So any client can ask, over TLS and with any login.
 
 import (
 	"strconv"

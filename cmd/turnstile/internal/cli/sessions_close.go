@@ -19,6 +19,8 @@ import (
 // maxReason bounds the reason for ending a session, in bytes: it is for the server's log.
 const maxReason = 1 << 10
 
+const sessionsHint = "turnstile sessions lists them, such as 0x1a1fc98997c0000"
+
 // closedJSON is what "turnstile sessions close --json" prints for a session.
 type closedJSON struct {
 	Session string `json:"session"`
@@ -42,7 +44,7 @@ denied.`,
 		Example: `  turnstile sessions close 0x1a1fc98997c0000 --reason 'its machine is gone, ticket 4711'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return command.Usagef(cmd, "SESSION is missing: turnstile sessions lists them, such as 0x1a1fc98997c0000")
+				return command.Usagef(cmd, "SESSION is missing: %s", sessionsHint)
 			}
 			switch {
 			case strings.TrimSpace(reason) == "":
@@ -54,8 +56,7 @@ denied.`,
 			for i, arg := range args {
 				number, err := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(arg), "0x"), 16, 64)
 				if err != nil || number == 0 {
-					return command.Usagef(cmd, "%q is no session: turnstile sessions lists them, such as 0x1a1fc98997c0000",
-						arg)
+					return command.Usagef(cmd, "%q is no session: %s", arg, sessionsHint)
 				}
 				ids[i] = int64(number) //nolint:gosec // a session's number has 64 bits
 			}

@@ -72,7 +72,7 @@ func BenchmarkLoad(b *testing.B) {
 	}
 	before := heap()
 	for b.Loop() {
-		tree, err := cache.NewTree(client, "/t", cache.Config{})
+		tree, err := cache.OpenTree(client, "/t", cache.Config{})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func BenchmarkLoad(b *testing.B) {
 func BenchmarkGet(b *testing.B) {
 	srv := zktest.Run(b)
 	fill(b, srv.Session(b, timeout), "/t", nodes())
-	tree, err := cache.NewTree(srv.Client(b, timeout), "/t", cache.Config{})
+	tree, err := cache.OpenTree(srv.Client(b, timeout), "/t", cache.Config{})
 	if err != nil {
 		b.Fatal(err)
 	}

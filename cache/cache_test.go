@@ -63,7 +63,7 @@ func (f *fixture) delete(paths ...string) {
 
 func (f *fixture) tree(path string, cfg cache.Config) *cache.Tree {
 	f.Helper()
-	tree, err := cache.NewTree(f.client, path, cfg)
+	tree, err := cache.OpenTree(f.client, path, cfg)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestTreeAtTheRoot(t *testing.T) {
 func TestNodeFollowsOneNode(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	node, err := cache.NewNode(f.client, "/n", cache.Config{})
+	node, err := cache.OpenNode(f.client, "/n", cache.Config{})
 	f.must(err)
 	defer node.Close()
 	f.must(node.WaitSynced(t.Context()))
@@ -203,7 +203,7 @@ func TestChildrenFollowsOneLevel(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.create("/p", "/p/a", "/p/a/deep")
-	children, err := cache.NewChildren(f.client, "/p", cache.Config{})
+	children, err := cache.OpenChildren(f.client, "/p", cache.Config{})
 	f.must(err)
 	defer children.Close()
 	f.must(children.WaitSynced(t.Context()))
@@ -426,7 +426,7 @@ func TestCloseBeforeTheFirstSynchronization(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.srv.Cut()
-	tree, err := cache.NewTree(f.client, "/x", cache.Config{})
+	tree, err := cache.OpenTree(f.client, "/x", cache.Config{})
 	f.must(err)
 	tree.Close()
 	if err := tree.WaitSynced(t.Context()); !errors.Is(err, cache.ErrClosed) {
@@ -441,7 +441,7 @@ func TestWaitSyncedEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.srv.Cut()
-	tree, err := cache.NewTree(f.client, "/x", cache.Config{})
+	tree, err := cache.OpenTree(f.client, "/x", cache.Config{})
 	f.must(err)
 	defer tree.Close()
 	mine := errors.New("mine")
@@ -463,15 +463,15 @@ func TestWaitSyncedEndsWithItsContext(t *testing.T) {
 func TestInvalidConfigurations(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	if _, err := cache.NewTree(nil, "/x", cache.Config{}); err == nil {
+	if _, err := cache.OpenTree(nil, "/x", cache.Config{}); err == nil {
 		t.Error("a nil client is accepted")
 	}
 	for _, path := range []string{"", "x", "/x/", "/x//y"} {
-		if _, err := cache.NewTree(f.client, path, cache.Config{}); !errors.Is(err, zk.BadArguments) {
+		if _, err := cache.OpenTree(f.client, path, cache.Config{}); !errors.Is(err, zk.BadArguments) {
 			t.Errorf("path %q: got %v, want BadArguments", path, err)
 		}
 	}
-	if _, err := cache.NewTree(f.client, "/x", cache.Config{MaxDepth: -1}); err == nil {
+	if _, err := cache.OpenTree(f.client, "/x", cache.Config{MaxDepth: -1}); err == nil {
 		t.Error("a negative depth is accepted")
 	}
 }

@@ -1,7 +1,7 @@
 // Package cache keeps copies of ZooKeeper nodes in memory and follows their changes: of one node, of a node's children,
 // or of a whole tree. Reads are local and consistent, and changes are values to iterate over.
 //
-//	tree, err := cache.NewTree(client, "/app/config", cache.Config{})
+//	tree, err := cache.OpenTree(client, "/app/config", cache.Config{})
 //	...
 //	defer tree.Close()
 //	if err := tree.WaitSynced(ctx); err != nil {

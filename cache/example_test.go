@@ -36,12 +36,12 @@ func check(err error) {
 	}
 }
 
-func ExampleNewTree() {
+func ExampleOpenTree() {
 	ctx := context.Background()
 	client, stop := start(ctx)
 	defer stop()
 
-	tree, err := cache.NewTree(client, "/config", cache.Config{})
+	tree, err := cache.OpenTree(client, "/config", cache.Config{})
 	check(err)
 	defer tree.Close()
 	check(tree.WaitSynced(ctx))
@@ -59,7 +59,7 @@ func ExampleTree_Changes() {
 	client, stop := start(ctx)
 	defer stop()
 
-	tree, err := cache.NewTree(client, "/config", cache.Config{})
+	tree, err := cache.OpenTree(client, "/config", cache.Config{})
 	check(err)
 	defer tree.Close()
 	for c, err := range tree.Changes(ctx) { // first what there is, and then what changes
@@ -87,7 +87,7 @@ func ExampleTree_Sync() {
 	client, stop := start(ctx)
 	defer stop()
 
-	limit, err := cache.NewNode(client, "/config/limit", cache.Config{})
+	limit, err := cache.OpenNode(client, "/config/limit", cache.Config{})
 	check(err)
 	defer limit.Close()
 	sess, err := client.Session(ctx)

@@ -43,7 +43,7 @@ func TestServerWithoutPersistentWatchesEndsACache(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.srv.Control(old)
-	tree, err := cache.NewTree(f.client, "/o", cache.Config{})
+	tree, err := cache.OpenTree(f.client, "/o", cache.Config{})
 	f.must(err)
 	defer tree.Close()
 	if err := tree.WaitSynced(t.Context()); !errors.Is(err, cache.ErrServer) {
@@ -272,7 +272,7 @@ func TestASessionThatExpiresAtAnyStepOfTheLoad(t *testing.T) {
 			}
 			return zktest.Pass
 		})
-		tree, err := cache.NewTree(f.client, "/l", cache.Config{})
+		tree, err := cache.OpenTree(f.client, "/l", cache.Config{})
 		f.must(err)
 		synced := make(chan error, 1)
 		go func() { synced <- tree.WaitSynced(t.Context()) }()
@@ -476,13 +476,13 @@ func TestANodeThatDoesNotFitIsAnError(t *testing.T) {
 	client, err := zk.Open(t.Context(), cfg)
 	f.must(err)
 	defer client.Close()
-	tree, err := cache.NewTree(client, "/big", cache.Config{})
+	tree, err := cache.OpenTree(client, "/big", cache.Config{})
 	f.must(err)
 	defer tree.Close()
 	if err := tree.WaitSynced(t.Context()); !errors.Is(err, zk.ErrReplyTooLarge) {
 		t.Errorf("got %v, want ErrReplyTooLarge", err)
 	}
-	bare, err := cache.NewTree(client, "/big", cache.Config{NoData: true})
+	bare, err := cache.OpenTree(client, "/big", cache.Config{NoData: true})
 	f.must(err)
 	defer bare.Close()
 	f.must(bare.WaitSynced(t.Context()))
@@ -519,7 +519,7 @@ func TestCacheOutlivesARefusal(t *testing.T) {
 		f.must(err)
 	}
 	setACL(closed)
-	tree, err := cache.NewTree(f.client, "/acl", cache.Config{})
+	tree, err := cache.OpenTree(f.client, "/acl", cache.Config{})
 	f.must(err)
 	defer tree.Close()
 	if err := tree.WaitSynced(t.Context()); !errors.Is(err, zk.NoAuth) {

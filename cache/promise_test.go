@@ -211,7 +211,7 @@ func TestWhatIsNoPathFindsNothing(t *testing.T) {
 			t.Errorf("got %+v, %t", e, ok)
 		}
 	}
-	children, err := cache.NewChildren(f.client, "/p", cache.Config{})
+	children, err := cache.OpenChildren(f.client, "/p", cache.Config{})
 	f.must(err)
 	t.Cleanup(children.Close)
 	f.must(children.WaitSynced(t.Context()))
@@ -601,7 +601,7 @@ func TestCloseDuringALoadLeavesNoWatch(t *testing.T) {
 		}
 		return zktest.Pass
 	})
-	tree, err := cache.NewTree(f.client, "/l", cache.Config{})
+	tree, err := cache.OpenTree(f.client, "/l", cache.Config{})
 	f.must(err)
 	<-asked
 	tree.Close()

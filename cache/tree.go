@@ -11,13 +11,13 @@ import (
 // A Tree is a cache of a node and all nodes below it. Its methods may be called from several goroutines at once.
 type Tree struct{ *follower }
 
-// NewTree returns a cache of the tree at path and begins to read it, in the background and under one session after
-// another, until Close. The path need not exist, may vanish, and may be created again. NewTree returns an error if the
+// OpenTree returns a cache of the tree at path and begins to read it, in the background and under one session after
+// another, until Close. The path need not exist, may vanish, and may be created again. OpenTree returns an error if the
 // path or the configuration is invalid; it does not wait: see WaitSynced.
 //
 // Nodes that the client may not read are left out, with all that is below them, until they change. So is what changes
 // below them.
-func NewTree(client *zk.Client, path string, cfg Config) (*Tree, error) {
+func OpenTree(client *zk.Client, path string, cfg Config) (*Tree, error) {
 	depth := everything
 	if cfg.MaxDepth > 0 {
 		depth = cfg.MaxDepth
@@ -41,9 +41,9 @@ func (t *Tree) All() iter.Seq[Entry] { return t.View().All() }
 // Children is a cache of a node and its children. Its methods may be called from several goroutines at once.
 type Children struct{ *follower }
 
-// NewChildren returns a cache of the children of path, as NewTree does of a tree. The node at path is part of its View
-// and of its Changes.
-func NewChildren(client *zk.Client, path string, cfg Config) (*Children, error) {
+// OpenChildren returns a cache of the children of path, as OpenTree does of a tree. The node at path is part of its
+// View and of its Changes.
+func OpenChildren(client *zk.Client, path string, cfg Config) (*Children, error) {
 	f, err := follow(client, path, 1, cfg)
 	if err != nil {
 		return nil, err
@@ -65,8 +65,8 @@ func (c *Children) All() iter.Seq[Entry] { return c.View().Children(c.root) }
 // Node is a cache of one node. Its methods may be called from several goroutines at once.
 type Node struct{ *follower }
 
-// NewNode returns a cache of the node at path, as NewTree does of a tree.
-func NewNode(client *zk.Client, path string, cfg Config) (*Node, error) {
+// OpenNode returns a cache of the node at path, as OpenTree does of a tree.
+func OpenNode(client *zk.Client, path string, cfg Config) (*Node, error) {
 	f, err := follow(client, path, 0, cfg)
 	if err != nil {
 		return nil, err

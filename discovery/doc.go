@@ -5,11 +5,11 @@
 //	...
 //	reg, err := r.Register(ctx, discovery.Instance{Service: "users", Port: 8080})
 //	...
-//	defer reg.Close()
+//	defer reg.Unregister()
 //
 // A client picks an instance for each call, and says how the call went:
 //
-//	p, err := r.Provider("users", discovery.ProviderConfig{})
+//	p, err := r.OpenProvider("users", discovery.ProviderConfig{})
 //	...
 //	use, err := p.Pick(ctx)
 //	...

@@ -40,7 +40,7 @@ func ExampleRegistry_Register() {
 		if err != nil {
 			return err
 		}
-		defer reg.Close()
+		defer reg.Unregister()
 		instances, err := r.Instances(ctx, "users")
 		if err != nil {
 			return err
@@ -64,9 +64,9 @@ func ExampleProvider() {
 			if err != nil {
 				return err
 			}
-			defer reg.Close()
+			defer reg.Unregister()
 		}
-		p, err := r.Provider("users", discovery.ProviderConfig{})
+		p, err := r.OpenProvider("users", discovery.ProviderConfig{})
 		if err != nil {
 			return err
 		}

@@ -27,10 +27,10 @@ type Provider struct {
 	ctx      context.Context //nolint:containedctx // it ends with Close, or when the cache has failed
 }
 
-// Provider returns a provider of a service's instances. It does not wait for the server: Pick does. The service need
-// not be registered yet. Close the provider when it is needed no more. It returns an error if the name or the
+// OpenProvider returns a provider of a service's instances. It does not wait for the server: Pick does. The service
+// need not be registered yet. Close the provider when it is needed no more. It returns an error if the name or the
 // configuration is invalid.
-func (r *Registry) Provider(service string, cfg ProviderConfig) (*Provider, error) {
+func (r *Registry) OpenProvider(service string, cfg ProviderConfig) (*Provider, error) {
 	if err := checkName("service", service); err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (r *Registry) Provider(service string, cfg ProviderConfig) (*Provider, erro
 	if err != nil {
 		return nil, err
 	}
-	instances, err := cache.NewChildren(r.client, r.Path(service), cache.Config{})
+	instances, err := cache.OpenChildren(r.client, r.Path(service), cache.Config{})
 	if err != nil {
 		return nil, fmt.Errorf("discovery: service %s: %w", service, err)
 	}
@@ -99,10 +99,9 @@ func (p *Provider) await(ctx context.Context) error {
 }
 
 // Close ends the provider and removes its watch. Uses may still be Done. It may be called several times.
-func (p *Provider) Close() error {
+func (p *Provider) Close() {
 	p.stop(ErrClosed)
 	p.done.Wait()
-	return nil
 }
 
 // follow keeps the picker's instances up to date.
@@ -132,7 +131,7 @@ func (r *Registry) Watch(ctx context.Context, service string) iter.Seq2[[]Instan
 			yield(nil, err)
 			return
 		}
-		instances, err := cache.NewChildren(r.client, r.Path(service), cache.Config{})
+		instances, err := cache.OpenChildren(r.client, r.Path(service), cache.Config{})
 		if err != nil {
 			yield(nil, fmt.Errorf("discovery: service %s: %w", service, err))
 			return

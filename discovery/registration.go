@@ -74,7 +74,7 @@ func (r *Registry) Register(ctx context.Context, i Instance) (*Registration, err
 			return nil, fmt.Errorf("discovery: %w: %s of %s", ErrRegistered, i.ID, i.Service)
 		}
 	}
-	node, err := member.NewNode(r.client, r.Path(i.Service)+"/"+i.ID, data, cfg)
+	node, err := member.OpenNode(r.client, r.Path(i.Service)+"/"+i.ID, data, cfg)
 	if err != nil {
 		r.remove(reg)
 		return nil, fmt.Errorf("discovery: %w", err)
@@ -82,11 +82,11 @@ func (r *Registry) Register(ctx context.Context, i Instance) (*Registration, err
 	reg.node = node
 	if !r.add(reg) {
 		r.remove(reg)
-		_ = node.Close()
+		node.Close()
 		return nil, fmt.Errorf("discovery: %w", ErrClosed)
 	}
 	if err := node.Await(ctx); err != nil {
-		_ = reg.Close()
+		reg.Unregister()
 		return nil, reg.failed("register", err)
 	}
 	return reg, nil
@@ -136,22 +136,22 @@ func (g *Registration) Await(ctx context.Context) error {
 	return nil
 }
 
-// Unregister removes this instance, and no other one that has the same id, and waits until it is gone. It is not
-// registered again, whatever was on its way. A Static or Permanent one that another program has replaced is the same
-// node, though, and goes as well. If ctx ends first, Unregister returns its cause, and the removal goes on in the
-// background. It may be called again.
-func (g *Registration) Unregister(ctx context.Context) error {
+// Unregister removes this instance, and no other one that has the same id, in the background: until it is gone or the
+// session has ended. It is not registered again, whatever was on its way. A Static or Permanent one that another
+// program has replaced is the same node, though, and goes as well. A second Unregister does nothing.
+func (g *Registration) Unregister() {
+	g.registry.remove(g)
+	g.node.Close()
+}
+
+// UnregisterWait unregisters the instance, and waits until it is gone. If ctx ends first it returns its cause, and the
+// removal goes on in the background. It may be called again.
+func (g *Registration) UnregisterWait(ctx context.Context) error {
 	g.registry.remove(g)
 	if err := g.node.CloseWait(ctx); err != nil {
 		return g.failed("unregister", err)
 	}
 	return nil
-}
-
-// Close unregisters the instance, and does not wait until it is gone.
-func (g *Registration) Close() error {
-	g.registry.remove(g)
-	return g.node.Close()
 }
 
 func (g *Registration) failed(what string, err error) error {
@@ -195,7 +195,7 @@ func (r *Registry) remove(g *Registration) {
 
 // Close unregisters what was registered through this registry, except for Permanent instances, and does not wait until
 // they are gone. Providers and watches are not affected. A second Close does nothing.
-func (r *Registry) Close() error {
+func (r *Registry) Close() {
 	r.mu.Lock()
 	r.closed = true
 	all := r.registrations
@@ -207,7 +207,6 @@ func (r *Registry) Close() error {
 			g.node.Detach()
 			continue
 		}
-		_ = g.node.Close()
+		g.node.Close()
 	}
-	return nil
 }

@@ -36,7 +36,7 @@ func registry(t *testing.T, client *zk.Client, cfg discovery.Config) *discovery.
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = r.Close() })
+	t.Cleanup(func() { r.Close() })
 	return r
 }
 
@@ -98,13 +98,13 @@ func TestRegisteredInstanceIsFound(t *testing.T) {
 	if names, err := other.Services(within(t)); err != nil || !slices.Equal(names, []string{"web"}) {
 		t.Errorf("%v, %v", names, err)
 	}
-	if err := reg.Unregister(within(t)); err != nil {
+	if err := reg.UnregisterWait(within(t)); err != nil {
 		t.Fatal(err)
 	}
 	if all, err := other.Instances(within(t), "web"); err != nil || len(all) > 0 {
 		t.Errorf("%v, %v", all, err)
 	}
-	if err := reg.Unregister(within(t)); err != nil {
+	if err := reg.UnregisterWait(within(t)); err != nil {
 		t.Errorf("again: %v", err)
 	}
 	if all, err := other.Instances(within(t), "none"); err != nil || len(all) > 0 {
@@ -192,7 +192,7 @@ func TestUnregisteredInstanceDoesNotComeBack(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() { srv.ExpireSession(sess.ID()) })
 		wg.Go(func() {
-			if err := reg.Unregister(within(t)); err != nil {
+			if err := reg.UnregisterWait(within(t)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -219,17 +219,17 @@ func TestInstanceOfAnotherProgramIsLeftAlone(t *testing.T) {
 	if i, _, _ := two.Instance(within(t), "web", "a"); i.Port != 1 {
 		t.Errorf("port %d", i.Port)
 	}
-	if err := first.Unregister(within(t)); err != nil {
+	if err := first.UnregisterWait(within(t)); err != nil {
 		t.Fatal(err)
 	}
 	second := register(t, two, discovery.Instance{ID: "a", Port: 2})
-	if err := first.Unregister(within(t)); err != nil { // not the second's
+	if err := first.UnregisterWait(within(t)); err != nil { // not the second's
 		t.Fatal(err)
 	}
 	if i, ok, _ := one.Instance(within(t), "web", "a"); !ok || i.Port != 2 {
 		t.Errorf("%+v, %v", i, ok)
 	}
-	_ = second.Close()
+	second.Unregister()
 }
 
 // Promise: 17
@@ -244,9 +244,7 @@ func TestCloseLeavesPermanentInstances(t *testing.T) {
 	}
 	other := registry(t, srv.Client(t, time.Minute), discovery.Config{})
 	await(t, other, have("DYNAMIC", "DYNAMIC_SEQUENTIAL", "PERMANENT", "STATIC"))
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	r.Close()
 	await(t, other, have("PERMANENT"))
 	_, err := r.Register(within(t), discovery.Instance{Service: "web", ID: "late", Address: "a"})
 	if !errors.Is(err, discovery.ErrClosed) {
@@ -291,9 +289,7 @@ func TestUpdateIsInPlace(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `id "", type DYNAMIC; start from`) {
 		t.Errorf("the error does not say what was given, or how to do it: %v", err)
 	}
-	if err := reg.Close(); err != nil {
-		t.Fatal(err)
-	}
+	reg.Unregister()
 	if err := reg.Update(within(t), next); !errors.Is(err, discovery.ErrClosed) {
 		t.Errorf("%v after Close", err)
 	}
@@ -348,7 +344,7 @@ func TestProviderFollowsTheService(t *testing.T) {
 	srv := server(t)
 	client := srv.Client(t, time.Minute)
 	r := registry(t, client, discovery.Config{})
-	p, err := r.Provider("web", discovery.ProviderConfig{
+	p, err := r.OpenProvider("web", discovery.ProviderConfig{
 		Filter: func(i discovery.Instance) bool { return i.Port != 99 },
 	})
 	if err != nil {
@@ -386,7 +382,7 @@ func TestProviderFollowsTheService(t *testing.T) {
 	pick("a")
 	register(t, r, discovery.Instance{ID: "d"})
 	pick("d")
-	if err := a.Unregister(within(t)); err != nil {
+	if err := a.UnregisterWait(within(t)); err != nil {
 		t.Fatal(err)
 	}
 	for ctx := within(t); ; {
@@ -398,9 +394,7 @@ func TestProviderFollowsTheService(t *testing.T) {
 			break
 		}
 	}
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
+	p.Close()
 	if _, err := p.Pick(within(t)); !errors.Is(err, discovery.ErrClosed) {
 		t.Errorf("%v after Close", err)
 	}
@@ -421,7 +415,7 @@ func TestProviderGoesOnWithoutAConnection(t *testing.T) {
 	}
 	srv.Cut(sess.ID())
 	away := registry(t, client, discovery.Config{})
-	p, err := away.Provider("web", discovery.ProviderConfig{})
+	p, err := away.OpenProvider("web", discovery.ProviderConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -460,7 +454,7 @@ func TestProviderOutlivesARefusal(t *testing.T) {
 		closed := []zk.ACL{{Perms: zk.PermAdmin, ID: zk.ID{Scheme: "world", ID: "anyone"}}}
 		setACL(closed)
 		follower := registry(t, srv.Client(t, time.Minute), discovery.Config{})
-		p, err := follower.Provider("web", discovery.ProviderConfig{})
+		p, err := follower.OpenProvider("web", discovery.ProviderConfig{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -503,7 +497,7 @@ func TestOneClientRegistersAnIDOnce(t *testing.T) {
 		if i, ok, err := r.Instance(t.Context(), "web", "a"); err != nil || !ok || i.Address != "10.0.0.1" {
 			t.Errorf("got %+v, %t, %v, want the first", i, ok, err)
 		}
-		if err := first.Unregister(t.Context()); err != nil {
+		if err := first.UnregisterWait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		register(t, again, discovery.Instance{ID: "a"})
@@ -517,7 +511,7 @@ func TestNothingIsLeftAfterClose(t *testing.T) {
 	client := srv.Client(t, time.Minute)
 	r := registry(t, client, discovery.Config{})
 	for range 3 {
-		p, err := r.Provider("web", discovery.ProviderConfig{})
+		p, err := r.OpenProvider("web", discovery.ProviderConfig{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -525,9 +519,7 @@ func TestNothingIsLeftAfterClose(t *testing.T) {
 			t.Fatal(err)
 		}
 		await(t, r, have())
-		if err := p.Close(); err != nil {
-			t.Fatal(err)
-		}
+		p.Close()
 	}
 	sess, err := client.Session(t.Context())
 	if err != nil {
@@ -572,11 +564,11 @@ func TestBadInputIsRefused(t *testing.T) {
 		{Ejection: discovery.Ejection{AtMost: 101}},
 		{Ejection: discovery.Ejection{For: time.Hour, Max: time.Minute}},
 	} {
-		if _, err := r.Provider("a", cfg); err == nil {
+		if _, err := r.OpenProvider("a", cfg); err == nil {
 			t.Errorf("accepted: %+v", cfg)
 		}
 	}
-	if _, err := r.Provider("a/b", discovery.ProviderConfig{}); err == nil {
+	if _, err := r.OpenProvider("a/b", discovery.ProviderConfig{}); err == nil {
 		t.Error("a/b is accepted")
 	}
 	for _, err := range r.Watch(t.Context(), "") {
@@ -653,12 +645,12 @@ func TestUnregisterGoesOnAfterItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(mine)
 	for _, reg := range []*discovery.Registration{first, second} {
-		if err := reg.Unregister(ctx); !errors.Is(err, mine) {
+		if err := reg.UnregisterWait(ctx); !errors.Is(err, mine) {
 			t.Errorf("got %v, want the cause", err)
 		}
 	}
 	srv.Heal()
-	if err := first.Unregister(within(t)); err != nil {
+	if err := first.UnregisterWait(within(t)); err != nil {
 		t.Error(err)
 	}
 	await(t, registry(t, srv.Client(t, time.Minute), discovery.Config{}), have())
@@ -733,7 +725,7 @@ func TestInstanceThatGoesWhileTheServiceIsReadIsLeftOut(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		<-reads
-		if err := gone.Unregister(within(t)); err != nil {
+		if err := gone.UnregisterWait(within(t)); err != nil {
 			t.Error(err)
 		}
 		release()
@@ -766,9 +758,7 @@ func TestRegisterThatFailsLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	srv.NoWatches(t) // it does not wait for the node any more
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	r.Close()
 	_, err = r.Register(within(t), discovery.Instance{Service: "web", ID: "a", Address: "x"})
 	if !errors.Is(err, discovery.ErrClosed) {
 		t.Fatal(err)

@@ -78,7 +78,7 @@ func ExampleGroup_Watch() {
 
 func ExampleNode() {
 	connected(func(ctx context.Context, client *zk.Client) error {
-		n, err := member.NewNode(client, "/app/status/host-1", []byte("starting"), member.NodeConfig{})
+		n, err := member.OpenNode(client, "/app/status/host-1", []byte("starting"), member.NodeConfig{})
 		if err != nil {
 			return err
 		}

@@ -102,12 +102,12 @@ func (g *Group) Join(ctx context.Context, id string, data []byte) (*Membership, 
 	if err != nil {
 		return nil, err
 	}
-	node, err := NewNode(g.client, g.path+"/"+name, data, NodeConfig{ACL: g.cfg.ACL, AnyACL: g.cfg.AnyACL})
+	node, err := OpenNode(g.client, g.path+"/"+name, data, NodeConfig{ACL: g.cfg.ACL, AnyACL: g.cfg.AnyACL})
 	if err != nil {
 		return nil, err
 	}
 	if err := node.Await(ctx); err != nil {
-		_ = node.Close()
+		node.Close()
 		return nil, err
 	}
 	return &Membership{id: id, node: node}, nil
@@ -162,7 +162,7 @@ func (m *Membership) Set(ctx context.Context, data []byte) error {
 
 // Leave ends the membership. The node is removed in the background, until it is gone or the session has ended. A second
 // Leave does nothing.
-func (m *Membership) Leave() { _ = m.node.Close() }
+func (m *Membership) Leave() { m.node.Close() }
 
 // LeaveWait leaves, and waits until the node is gone. Its errors are those of Node.CloseWait.
 func (m *Membership) LeaveWait(ctx context.Context) error { return m.node.CloseWait(ctx) }
@@ -171,7 +171,7 @@ func (m *Membership) LeaveWait(ctx context.Context) error { return m.node.CloseW
 // unless the server that it asks has been cut off from the others without noticing. Nodes of others are left out: those
 // that are not ephemeral, and those without the layout's name.
 func (g *Group) Members(ctx context.Context) ([]Member, error) {
-	nodes, err := cache.NewChildren(g.client, g.path, cache.Config{})
+	nodes, err := cache.OpenChildren(g.client, g.path, cache.Config{})
 	if err != nil {
 		return nil, fmt.Errorf("member: %w", err)
 	}
@@ -192,7 +192,7 @@ func (g *Group) Members(ctx context.Context) ([]Member, error) {
 // It ends with an error: ctx's cause, the client's error if the client is closed, or the server's refusal.
 func (g *Group) Watch(ctx context.Context) iter.Seq2[[]Member, error] {
 	return func(yield func([]Member, error) bool) {
-		nodes, err := cache.NewChildren(g.client, g.path, cache.Config{})
+		nodes, err := cache.OpenChildren(g.client, g.path, cache.Config{})
 		if err != nil {
 			yield(nil, fmt.Errorf("member: %w", err))
 			return

@@ -145,7 +145,7 @@ func TestCloseLeavesANodeThatHasReplacedOurs(t *testing.T) {
 			}
 			return zktest.Pass
 		})
-		_ = n.Close()
+		n.Close()
 		<-arrived
 		if _, err := sess.Multi(t.Context(), zk.DeleteOp("/node", -1),
 			zk.CreateOp("/node", nil, zk.Persistent), zk.SetOp("/node", []byte("one"), 0)); err != nil {
@@ -220,7 +220,7 @@ func TestNodeWithATTLGoesAlsoIfItsProgramDiesWhileItIsCreated(t *testing.T) {
 		if _, there, err := sess.Exists(t.Context(), "/node"); !there || err != nil {
 			t.Fatalf("there after its creation: %v, %v", there, err)
 		}
-		_ = n.Close()
+		n.Close()
 		time.Sleep(30 * ttl)
 		if _, there, err := sess.Exists(t.Context(), "/node"); there || err != nil {
 			t.Errorf("there after the TTL: %v, %v", there, err)

@@ -105,10 +105,10 @@ type Node struct {
 	changed chan struct{} // closed, and replaced, when placed or err changes
 }
 
-// NewNode starts to keep a node in place, and does not wait for the server: Await does. Parents that are missing are
+// OpenNode starts to keep a node in place, and does not wait for the server: Await does. Parents that are missing are
 // created as containers. It returns an error if the path or the configuration is invalid. Close the Node when the node
 // is to go.
-func NewNode(client *zk.Client, nodePath string, data []byte, cfg NodeConfig) (*Node, error) {
+func OpenNode(client *zk.Client, nodePath string, data []byte, cfg NodeConfig) (*Node, error) {
 	if err := attempt.Args("member", client, nodePath, cfg.ACL); err != nil {
 		return nil, err
 	}
@@ -209,7 +209,7 @@ func (n *Node) failed(err error) error { return fmt.Errorf("member: %s: %w", n.P
 // creation that is on its way is waited for and undone, even if a partition delivers it late; with Persistent, though,
 // what comes that late stays. With a TTL the node stays until that is over. If another Node of the same client keeps
 // the same node, it stays as well, and the last one that is closed removes it. A second Close does nothing.
-func (n *Node) Close() error { n.stop(ErrClosed); return nil }
+func (n *Node) Close() { n.stop(ErrClosed) }
 
 // CloseWait closes the Node and waits until the node is gone, or is left to another Node. It returns the server's
 // refusal to delete it, or ctx's cause if ctx ends first; the removal then goes on in the background.

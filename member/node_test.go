@@ -35,11 +35,11 @@ func server(t *testing.T) *zktest.Server {
 // keep keeps a node at path.
 func keep(t *testing.T, client *zk.Client, path, data string, cfg member.NodeConfig) *member.Node {
 	t.Helper()
-	n, err := member.NewNode(client, path, []byte(data), cfg)
+	n, err := member.OpenNode(client, path, []byte(data), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = n.Close() })
+	t.Cleanup(n.Close)
 	return n
 }
 
@@ -402,7 +402,7 @@ func TestCloseUndoesACreationThatIsOnItsWay(t *testing.T) {
 		})
 		n := keep(t, srv.Client(t, time.Minute), "/dir/node", "one", member.NodeConfig{Mode: mode})
 		<-arrived
-		_ = n.Close()
+		n.Close()
 		release()
 		if err := n.CloseWait(within(t)); err != nil {
 			t.Fatal(err)
@@ -529,23 +529,23 @@ func TestBadInputOfNodesIsRefused(t *testing.T) {
 	t.Parallel()
 	client := server(t).Client(t, time.Minute)
 	for name, f := range map[string]func() (*member.Node, error){
-		"no client": func() (*member.Node, error) { return member.NewNode(nil, "/x", nil, member.NodeConfig{}) },
-		"relative":  func() (*member.Node, error) { return member.NewNode(client, "x", nil, member.NodeConfig{}) },
-		"the root":  func() (*member.Node, error) { return member.NewNode(client, "/", nil, member.NodeConfig{}) },
+		"no client": func() (*member.Node, error) { return member.OpenNode(nil, "/x", nil, member.NodeConfig{}) },
+		"relative":  func() (*member.Node, error) { return member.OpenNode(client, "x", nil, member.NodeConfig{}) },
+		"the root":  func() (*member.Node, error) { return member.OpenNode(client, "/", nil, member.NodeConfig{}) },
 		"a mode": func() (*member.Node, error) {
-			return member.NewNode(client, "/x", nil, member.NodeConfig{Mode: 7})
+			return member.OpenNode(client, "/x", nil, member.NodeConfig{Mode: 7})
 		},
 		"a TTL of an ephemeral node": func() (*member.Node, error) {
-			return member.NewNode(client, "/x", nil, member.NodeConfig{TTL: time.Minute})
+			return member.OpenNode(client, "/x", nil, member.NodeConfig{TTL: time.Minute})
 		},
 		"a short TTL": func() (*member.Node, error) {
 			cfg := member.NodeConfig{TTL: time.Millisecond, Mode: member.Persistent}
-			return member.NewNode(client, "/x", nil, cfg)
+			return member.OpenNode(client, "/x", nil, cfg)
 		},
 	} {
 		if n, err := f(); err == nil {
 			t.Errorf("%s is accepted", name)
-			_ = n.Close()
+			n.Close()
 		}
 	}
 }

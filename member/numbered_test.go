@@ -151,7 +151,7 @@ func TestNumberedNodeThatIsCreatedLateIsRemoved(t *testing.T) {
 			prefix := <-given
 			if closed { // before the Node knows what became of the creation
 				synctest.Wait()
-				_ = n.Close()
+				n.Close()
 				release()
 				if err := n.CloseWait(within(t)); err != nil {
 					t.Fatal(err)

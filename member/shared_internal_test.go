@@ -36,7 +36,7 @@ func TestNothingIsKeptOfNodesThatAreClosed(t *testing.T) {
 				})
 				var nodes []*Node
 				for range 2 {
-					n, err := NewNode(client, "/node", nil, NodeConfig{Mode: mode})
+					n, err := OpenNode(client, "/node", nil, NodeConfig{Mode: mode})
 					if err != nil {
 						t.Fatal(err)
 					}

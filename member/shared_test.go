@@ -188,7 +188,7 @@ func TestPersistentNodeIsRemovedIfItIsClosedBetweenSessions(t *testing.T) {
 			t.Fatal(err)
 		}
 		resume := betweenSessions(t, srv, client, n)
-		_ = n.Close()
+		n.Close()
 		resume()
 		if err := n.CloseWait(within(t)); err != nil {
 			t.Fatal(err)

@@ -1,6 +1,6 @@
 // Package roundtrip sends HTTP requests to the instances of a registered service.
 //
-//	provider, err := registry.Provider("users", discovery.ProviderConfig{})
+//	provider, err := registry.OpenProvider("users", discovery.ProviderConfig{})
 //	...
 //	client := &http.Client{Transport: &roundtrip.Transport{Provider: provider}}
 //	resp, err := client.Get("http://users/list")

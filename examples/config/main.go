@@ -43,7 +43,7 @@ func open(ctx context.Context, servers string) error {
 
 // follow calls apply with each setting below path: as it is now, and after every change.
 func follow(ctx context.Context, client *zk.Client, path string, apply func(path, value string, exists bool)) error {
-	tree, err := cache.NewTree(client, path, cache.Config{})
+	tree, err := cache.OpenTree(client, path, cache.Config{})
 	if err != nil {
 		return err
 	}

@@ -159,7 +159,7 @@ func curatorShared(ctx context.Context, client *zk.Client, _ func(context.Contex
 }
 
 func curatorFollow(ctx context.Context, client *zk.Client, _ func(context.Context) error) error {
-	tree, err := cache.NewTree(client, "/config", cache.Config{}) // a cache only reads: there is no layout
+	tree, err := cache.OpenTree(client, "/config", cache.Config{}) // a cache only reads: there is no layout
 	if err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func curatorChildren(ctx context.Context, client *zk.Client, _ func(context.Cont
 }
 
 func eachChange(ctx context.Context, client *zk.Client, apply func(path string, data []byte)) error {
-	children, err := cache.NewChildren(client, "/config", cache.Config{})
+	children, err := cache.OpenChildren(client, "/config", cache.Config{})
 	if err != nil {
 		return err
 	}
@@ -226,8 +226,8 @@ func curatorServices(ctx context.Context, client *zk.Client, _ func(context.Cont
 	if err != nil {
 		return err
 	}
-	defer reg.Close()
-	users, err := r.Provider("users", discovery.ProviderConfig{})
+	defer reg.Unregister()
+	users, err := r.OpenProvider("users", discovery.ProviderConfig{})
 	if err != nil {
 		return err
 	}

@@ -120,7 +120,7 @@ func kazooCount(ctx context.Context, client *zk.Client, _ func(context.Context) 
 }
 
 func kazooFollow(ctx context.Context, client *zk.Client, _ func(context.Context) error) error {
-	tree, err := cache.NewTree(client, "/config", cache.Config{}) // a cache only reads: there is no layout
+	tree, err := cache.OpenTree(client, "/config", cache.Config{}) // a cache only reads: there is no layout
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func (w *cacheWorker) obey(ctx context.Context, order string, n measure.Numbers)
 func (w *cacheWorker) load(ctx context.Context) (measure.Answer, error) {
 	start := time.Now()
 	for i := range w.plan.locks {
-		tree, err := cache.NewTree(w.client, w.plan.path(i), cache.Config{})
+		tree, err := cache.OpenTree(w.client, w.plan.path(i), cache.Config{})
 		if err != nil {
 			return measure.Answer{}, err
 		}
@@ -95,7 +95,7 @@ func (w *cacheWorker) follow(ctx context.Context, d time.Duration) (measure.Answ
 	if err := w.create(ctx, w.plan.root, node); err != nil {
 		return measure.Answer{}, err
 	}
-	tree, err := cache.NewTree(w.client, node, cache.Config{})
+	tree, err := cache.OpenTree(w.client, node, cache.Config{})
 	if err != nil {
 		return measure.Answer{}, err
 	}

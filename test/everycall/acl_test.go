@@ -87,7 +87,7 @@ func TestPathThatGrantsMoreThanTheACLIsRefused(t *testing.T) {
 		},
 		"member.Node": func(ctx context.Context, c *zk.Client, o options) error {
 			cfg := member.NodeConfig{Mode: member.Persistent, ACL: o.acl, AnyACL: o.any}
-			n, err := member.NewNode(c, o.path, []byte("kept"), cfg)
+			n, err := member.OpenNode(c, o.path, []byte("kept"), cfg)
 			if err != nil {
 				return err
 			}
@@ -97,7 +97,7 @@ func TestPathThatGrantsMoreThanTheACLIsRefused(t *testing.T) {
 		},
 		"member.Node with a number": func(ctx context.Context, c *zk.Client, o options) error {
 			cfg := member.NodeConfig{Mode: member.EphemeralSequential, ACL: o.acl, AnyACL: o.any}
-			n, err := member.NewNode(c, o.path+"/node-", nil, cfg)
+			n, err := member.OpenNode(c, o.path+"/node-", nil, cfg)
 			if err != nil {
 				return err
 			}

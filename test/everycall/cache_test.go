@@ -31,13 +31,13 @@ type anyCache interface {
 func cacheCalls() (calls []call) {
 	for name, open := range map[string]func(*zk.Client, string) (anyCache, error){
 		"Tree": func(c *zk.Client, path string) (anyCache, error) {
-			return cache.NewTree(c, path, cache.Config{})
+			return cache.OpenTree(c, path, cache.Config{})
 		},
 		"Children": func(c *zk.Client, path string) (anyCache, error) {
-			return cache.NewChildren(c, path, cache.Config{})
+			return cache.OpenChildren(c, path, cache.Config{})
 		},
 		"Node": func(c *zk.Client, path string) (anyCache, error) {
-			return cache.NewNode(c, path, cache.Config{})
+			return cache.OpenNode(c, path, cache.Config{})
 		},
 	} {
 		add := func(method string, f func(context.Context, anyCache) error) {
@@ -114,17 +114,18 @@ func onRegistered(
 		if err != nil {
 			return err
 		}
-		return errors.Join(f(ctx, r, g, data), g.Unregister(ctx))
+		return errors.Join(f(ctx, r, g, data), g.UnregisterWait(ctx))
 	})
 }
 
 func onProvider(f func(ctx context.Context, p *discovery.Provider) error) func(context.Context, args) error {
 	return onRegistered(func(ctx context.Context, r *discovery.Registry, _ *discovery.Registration, _ []byte) error {
-		p, err := r.Provider("web", discovery.ProviderConfig{})
+		p, err := r.OpenProvider("web", discovery.ProviderConfig{})
 		if err != nil {
 			return err
 		}
-		return errors.Join(f(ctx, p), p.Close())
+		defer p.Close()
+		return f(ctx, p)
 	})
 }
 
@@ -135,7 +136,7 @@ var discoveryCalls = atRoot([]call{
 			if err != nil {
 				return err
 			}
-			return g.Unregister(ctx)
+			return g.UnregisterWait(ctx)
 		},
 	)},
 	{name: "discovery.Registry.Services", do: onRegistry(
@@ -179,7 +180,7 @@ var discoveryCalls = atRoot([]call{
 			return g.Await(ctx)
 		},
 	)},
-	{name: "discovery.Registration.Unregister", do: onRegistered(
+	{name: "discovery.Registration.UnregisterWait", do: onRegistered(
 		func(context.Context, *discovery.Registry, *discovery.Registration, []byte) error { return nil },
 	)},
 	{name: "discovery.Provider.Pick", do: onProvider(func(ctx context.Context, p *discovery.Provider) error {

@@ -71,7 +71,7 @@ func TestNodesOfOtherProgramsBesideThePathStay(t *testing.T) {
 			return m.LeaveWait(ctx)
 		}},
 		"member.Node": {path, func(ctx context.Context, c *zk.Client) error {
-			n, err := member.NewNode(c, path, nil, member.NodeConfig{Mode: member.Persistent})
+			n, err := member.OpenNode(c, path, nil, member.NodeConfig{Mode: member.Persistent})
 			if err != nil {
 				return err
 			}

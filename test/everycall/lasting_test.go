@@ -78,7 +78,7 @@ var lasting = map[string]struct {
 	},
 	"member.Node": {
 		func(ctx context.Context, c *zk.Client, path string) error {
-			n, err := member.NewNode(c, path, []byte("kept"), member.NodeConfig{Mode: member.Persistent})
+			n, err := member.OpenNode(c, path, []byte("kept"), member.NodeConfig{Mode: member.Persistent})
 			if err == nil {
 				err = n.Await(ctx)
 			}
@@ -89,7 +89,7 @@ var lasting = map[string]struct {
 		},
 		stays,
 		func(ctx context.Context, c *zk.Client, path string) error {
-			n, err := member.NewNode(c, path, []byte("kept"), member.NodeConfig{Mode: member.Persistent})
+			n, err := member.OpenNode(c, path, []byte("kept"), member.NodeConfig{Mode: member.Persistent})
 			if err == nil {
 				err = errors.Join(n.Await(ctx), n.CloseWait(ctx))
 			}

@@ -27,7 +27,7 @@ func onNode(
 	mode member.NodeMode, f func(ctx context.Context, n *member.Node, data []byte) error,
 ) func(context.Context, args) error {
 	return func(ctx context.Context, a args) error {
-		n, err := member.NewNode(a.client, a.path, a.data, member.NodeConfig{Mode: mode, ACL: a.acl})
+		n, err := member.OpenNode(a.client, a.path, a.data, member.NodeConfig{Mode: mode, ACL: a.acl})
 		if err != nil {
 			return err
 		}
@@ -148,7 +148,7 @@ var memberCalls = []call{
 		do: onNode(member.PersistentSequential, awaited), done: wantNoneNumbered,
 	},
 	{name: "member.Node.Set", takesData: true, do: func(ctx context.Context, a args) error {
-		n, err := member.NewNode(a.client, a.path, nil, member.NodeConfig{ACL: a.acl})
+		n, err := member.OpenNode(a.client, a.path, nil, member.NodeConfig{ACL: a.acl})
 		if err != nil {
 			return err
 		}
@@ -159,7 +159,7 @@ var memberCalls = []call{
 		return errors.Join(err, n.CloseWait(ctx))
 	}, done: wantNone},
 	{name: "member.Node.CloseWait", do: func(ctx context.Context, a args) error {
-		n, err := member.NewNode(a.client, a.path, nil, member.NodeConfig{Mode: member.Persistent, ACL: a.acl})
+		n, err := member.OpenNode(a.client, a.path, nil, member.NodeConfig{Mode: member.Persistent, ACL: a.acl})
 		if err != nil {
 			return err
 		}

@@ -30,7 +30,7 @@ func TestCachesShowWhatThoseOfThePeersShow(t *testing.T) {
 		c.start("Curator")
 		c.start("kazoo")
 		var err error
-		if c.tree, err = cache.NewTree(c.client, cachedRoot, cache.Config{}); err != nil {
+		if c.tree, err = cache.OpenTree(c.client, cachedRoot, cache.Config{}); err != nil {
 			t.Fatal(err)
 		}
 		defer c.tree.Close()

@@ -31,7 +31,7 @@ func TestCacheSurvivesAOneShotWatchOnItsPath(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	tree, err := cache.NewTree(client, "/c", cache.Config{})
+	tree, err := cache.OpenTree(client, "/c", cache.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,8 +90,8 @@ func TestCachesOfOnePathDoNotDisturbEachOther(t *testing.T) {
 		var tree *cache.Tree
 		var node *cache.Node
 		open := []func() error{
-			func() (err error) { tree, err = cache.NewTree(client, "/c", cache.Config{}); return err },
-			func() (err error) { node, err = cache.NewNode(client, "/c", cache.Config{}); return err },
+			func() (err error) { tree, err = cache.OpenTree(client, "/c", cache.Config{}); return err },
+			func() (err error) { node, err = cache.OpenNode(client, "/c", cache.Config{}); return err },
 		}
 		for k := range open { // in both orders
 			if err := open[(i+k)%2](); err != nil {
@@ -133,7 +133,7 @@ func TestCacheFollowsApacheZooKeeper(t *testing.T) {
 	t.Parallel()
 	link := zktest.Proxy(t, apacheServer(t))
 	client, other := link.Client(t, 20*time.Second), link.Session(t, 20*time.Second)
-	tree, err := cache.NewTree(client, "/t", cache.Config{})
+	tree, err := cache.OpenTree(client, "/t", cache.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,7 +98,7 @@ func (s *services) register() {
 		}
 		s.answer("instances go,"+string(kind)+",-,-,true java,"+string(kind)+",x,http://10.0.0.1:80/x,true",
 			"list %s", name)
-		if err := reg.Unregister(s.t.Context()); err != nil {
+		if err := reg.UnregisterWait(s.t.Context()); err != nil {
 			s.t.Error(err)
 		}
 		s.answer("instances java,"+string(kind)+",x,http://10.0.0.1:80/x,true", "list %s", name)
@@ -133,7 +133,7 @@ func (s *services) update() {
 // was killed.
 func (s *services) kill() {
 	s.t.Helper()
-	if err := s.ours.Unregister(s.t.Context()); err != nil {
+	if err := s.ours.UnregisterWait(s.t.Context()); err != nil {
 		s.t.Error(err)
 	}
 	s.answer("ok", "follow web java")

@@ -151,7 +151,7 @@ func TestTTLNodesAreThoseOfCurator(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = client.Close() })
-		n, err := member.NewNode(client, path, []byte("ours"), member.NodeConfig{
+		n, err := member.OpenNode(client, path, []byte("ours"), member.NodeConfig{
 			Mode: member.Persistent, TTL: time.Minute,
 		})
 		if err != nil {

@@ -75,11 +75,11 @@ func (w *nodes) expire(id int64) {
 // keep keeps a node of ours.
 func (w *nodes) keep(path, data string, cfg member.NodeConfig) *member.Node {
 	w.Helper()
-	n, err := member.NewNode(w.client, path, []byte(data), cfg)
+	n, err := member.OpenNode(w.client, path, []byte(data), cfg)
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.Cleanup(func() { _ = n.Close() })
+	w.Cleanup(func() { n.Close() })
 	return n
 }
 

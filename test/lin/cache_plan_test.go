@@ -43,7 +43,7 @@ func useCaches(ctx context.Context, w *worker, wg *sync.WaitGroup, client *zk.Cl
 			rnd := rand.New(rand.NewPCG(w.Seed, uint64(w.First+i*len(w.Places)+n)))
 			wg.Go(func() { changeTree(ctx, client, w.Root+"/"+place, rnd) })
 		}
-		tree, err := cache.NewTree(client, w.Root+"/"+place, cache.Config{})
+		tree, err := cache.OpenTree(client, w.Root+"/"+place, cache.Config{})
 		if err != nil {
 			return err
 		}

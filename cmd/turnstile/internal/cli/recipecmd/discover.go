@@ -98,7 +98,7 @@ The command's environment has TURNSTILE_PATH, which is --base, and TURNSTILE_ID,
 		}
 		made := g.Instance()
 		return place{
-			env: []string{"TURNSTILE_ID=" + made.ID}, text: made.ID, json: made, leave: soon(g.Unregister),
+			env: []string{"TURNSTILE_ID=" + made.ID}, text: made.ID, json: made, leave: soon(g.UnregisterWait),
 		}, nil
 	})
 	s.baseFlag(cmd)

@@ -35,7 +35,7 @@ var (
 	// ErrRevoked is wrapped by the cause of a leadership's context after another client asked for it with lock.Revoke.
 	// The candidate still leads until Resign. A *RevokedError names the client that asked, and its reason. It is
 	// lock.ErrRevoked.
-	ErrRevoked = line.ErrRevoked
+	ErrRevoked = lock.ErrRevoked
 	// ErrLed is what TryCampaign returns when another candidate leads or waits to.
 	ErrLed = errors.New("another candidate leads")
 	// ErrEpoch reports that the ensemble has elected so many leaders of its own, more than 524,287, that its

@@ -84,9 +84,9 @@ func (c *Config) check() error {
 // leave a node while they lead and after an unclean loss.
 func DelayPath(path string) string { return line.DelayPath(path) }
 
-// Revocation is a request to a leader to resign: who asks, why and when. It is lock.Revocation, which tells more.
-type Revocation = line.Revocation
+// Revocation is a request to a leader to resign: who asks, why and when.
+type Revocation = lock.Revocation
 
 // RevokedError is the cause of a leadership's context after a revocation, which its field Revocation describes. It
 // wraps ErrRevoked.
-type RevokedError = line.RevokedError
+type RevokedError = lock.RevokedError

@@ -4,6 +4,7 @@ package elect
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -57,9 +58,20 @@ func newLeadership(c *Candidate, own *line.Own) (*Leadership, error) {
 //
 // The node stays until Resign, so that no other candidate leads while this one finishes.
 func (l *Leadership) asked(o *line.Ownership, data []byte) {
-	if request := line.DecodeCandidate(data).Revoked; request != nil {
-		o.Asked(*request, l.candidate.cfg.OnRevoke)
+	request := line.DecodeCandidate(data).Request
+	if request == nil {
+		return
 	}
+	var r Revocation
+	_ = json.Unmarshal(request, &r) // what is no request of ours has no content, as Curator's
+	asked := line.Asked{Cause: &RevokedError{Revocation: r}}
+	if !r.At.IsZero() {
+		asked.Key = string(request)
+	}
+	if agrees := l.candidate.cfg.OnRevoke; agrees != nil {
+		asked.Agrees = func(ctx context.Context) bool { return agrees(ctx, r) }
+	}
+	o.Asked(asked)
 }
 
 // Context returns the leadership's context. It ends when the leadership does, with the reason as its cause:
@@ -175,7 +187,7 @@ func (l *Leadership) write(ctx context.Context, value []byte) error {
 				return err
 			}
 			record := line.CandidateRecord{
-				ID: l.candidate.id, Value: value, Revoked: line.DecodeCandidate(data).Revoked,
+				ID: l.candidate.id, Value: value, Request: line.DecodeCandidate(data).Request,
 			}
 			_, err = sess.Set(ctx, l.Path(), record.Encode(), stat.Version)
 			if !errors.Is(err, zk.BadVersion) { // or another client has just asked

@@ -177,15 +177,15 @@ func factsOf(of any, reads bool) (paths []string, kind string, limit int) {
 }
 
 func init() { //nolint:gochecknoinits // elections have the same error, whose type is here
-	waits.Explain = func(found *stuck.Deadlock, owner func(record string) Owner) error {
+	waits.Explain = func(found *stuck.Deadlock, owner func(record string) line.Owner) error {
 		return newDeadlockError(found, owner)
 	}
 }
 
-func newDeadlockError(found *stuck.Deadlock, owner func(record string) Owner) *DeadlockError {
+func newDeadlockError(found *stuck.Deadlock, owner func(record string) line.Owner) *DeadlockError {
 	e := new(DeadlockError)
 	for _, s := range found.Cycle {
-		step := DeadlockStep{Path: s.Path, Owner: owner(s.Wait.Record), Since: s.Wait.Since}
+		step := DeadlockStep{Path: s.Path, Owner: Owner(owner(s.Wait.Record)), Since: s.Wait.Since}
 		step.Owner.Label = s.Wait.Label
 		if s.Hold != nil {
 			step.Token = Token(s.Hold.Token)

@@ -179,7 +179,7 @@ func contender(path string, node zk.Data) (Contender, error) {
 	}
 	if name := stdpath.Base(path); !c.Known && c.Revoked != nil && line.Ours(name) {
 		record := line.DecodeCandidate(node.Data)
-		record.Revoked = nil
+		record.Request = nil
 		c.Data = record.Encode()
 	}
 	return c, nil

@@ -14,11 +14,18 @@ import (
 )
 
 // Owner describes a contender to others. It is stored as JSON in the data of its node.
-//
-// Its fields are Host (string), PID (int), Program (string), Label (string, of the configuration), Set ([]string) and
-// Since (time.Time, when it joined the line, by its own clock). Set has all paths of a Set's contender. Where they are
-// longer than 1,024 bytes together, only the node at the first path has all of them, and the others have the first.
-type Owner = line.Owner
+type Owner struct {
+	Host    string `json:"host"`
+	PID     int    `json:"pid"`
+	Program string `json:"program"`
+	Label   string `json:"label,omitempty"` // of the configuration
+
+	// Set has all paths of a Set's contender. Where they are longer than 1,024 bytes together, only the node at the
+	// first path has all of them, and the others have the first.
+	Set []string `json:"set,omitempty"`
+
+	Since time.Time `json:"since"` // when it joined the line, by its own clock; the last field: see ownerData
+}
 
 // What bounds a record: a set has as many as it has paths, in one request.
 const (

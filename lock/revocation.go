@@ -3,8 +3,12 @@ package lock
 // Being asked to release a lock.
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
@@ -13,16 +17,54 @@ import (
 // ErrRevoked is wrapped by the cause of a hold's context after another client asked for the lock with Revoke. The lock
 // is still held until Unlock, unless the other client takes it by force. A *RevokedError names the client that asked,
 // and its reason.
-var ErrRevoked = line.ErrRevoked
+var ErrRevoked = errors.New("revoked")
 
-// Revocation is a request to a holder to release its lock, or to a leader to resign. Its fields are By (Owner, the
-// client that asks), Reason (string, as passed to Revoke) and At (time.Time, by that client's clock). One by Curator's
-// Revoker has no content.
-type Revocation = line.Revocation
+// Revocation is a request to a holder to release its lock, or to a leader to resign. One by Curator's Revoker has no
+// content.
+type Revocation struct {
+	By     Owner     `json:"by"`     // the client that asks
+	Reason string    `json:"reason"` // as passed to Revoke
+	At     time.Time `json:"at"`     // by that client's clock
+}
 
-// RevokedError is the cause of a hold's context after a revocation, which its field Revocation describes. It wraps
-// ErrRevoked.
-type RevokedError = line.RevokedError
+// parseRequest reads the request in a leader's node. What is no request of ours has no content, as Curator's.
+func parseRequest(data []byte) (r Revocation) {
+	_ = json.Unmarshal(data, &r)
+	return r
+}
+
+// RevokedError is the cause of a hold's context, or of a leadership's, after a revocation. It wraps ErrRevoked.
+type RevokedError struct {
+	Revocation Revocation
+}
+
+// Error names the client that asked, and its reason, as far as they are known.
+func (e *RevokedError) Error() string {
+	var b strings.Builder
+	b.WriteString(ErrRevoked.Error())
+	if by := e.Revocation.By; by.Host != "" || by.PID != 0 {
+		fmt.Fprintf(&b, " by %s, pid %d on %s", by.Program, by.PID, by.Host)
+	}
+	if e.Revocation.Reason != "" {
+		b.WriteString(": " + e.Revocation.Reason)
+	}
+	return b.String()
+}
+
+// Unwrap returns ErrRevoked.
+func (e *RevokedError) Unwrap() error { return ErrRevoked }
+
+// asking returns the request as an ownership takes it.
+func (r Revocation) asking(onRevoke func(context.Context, Revocation) bool) line.Asked {
+	asked := line.Asked{Cause: &RevokedError{Revocation: r}}
+	if !r.At.IsZero() {
+		asked.Key = fmt.Sprintf("%d %s %d %s", r.At.UnixNano(), r.By.Host, r.By.PID, r.Reason)
+	}
+	if onRevoke != nil {
+		asked.Agrees = func(ctx context.Context) bool { return onRevoke(ctx, r) }
+	}
+	return asked
+}
 
 // maxReason bounds the reason of a revocation: it is kept in nodes, next to others.
 const maxReason = 1 << 10
@@ -71,8 +113,8 @@ func parseRevocation(name string, data []byte, token Token) (Revocation, bool) {
 		return Revocation{}, true
 	}
 	if _, ours := parseOwner(data); !ours {
-		if r := line.DecodeCandidate(data); r.Revoked != nil && line.Ours(name) {
-			return *r.Revoked, true
+		if r := line.DecodeCandidate(data); r.Request != nil && line.Ours(name) {
+			return parseRequest(r.Request), true
 		}
 		return Revocation{}, false
 	}
@@ -88,7 +130,7 @@ func parseRevocation(name string, data []byte, token Token) (Revocation, bool) {
 func withRequest(data []byte, r *Revocation, of *Contender) []byte {
 	if of.ourCandidate() {
 		record := line.DecodeCandidate(data)
-		record.Revoked = r
+		record.Request, _ = json.Marshal(r) // every field marshals
 		return record.Encode()
 	}
 	var asked askedOwner
@@ -113,7 +155,7 @@ func (b *base) asked(o *line.Ownership, data []byte) {
 	case b.passes != nil:
 		b.passes.asked(o, r)
 	default:
-		o.Asked(r, b.cfg.OnRevoke)
+		o.Asked(r.asking(b.cfg.OnRevoke))
 	}
 }
 
@@ -126,5 +168,5 @@ func (q *localQueue) asked(o *line.Ownership, r Revocation) {
 	if g := q.current; o.Turn() == 0 || g != nil && g.ownership == o && g.holds == 0 {
 		onRevoke = nil
 	}
-	o.Asked(r, onRevoke)
+	o.Asked(r.asking(onRevoke))
 }

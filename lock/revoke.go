@@ -89,7 +89,7 @@ func Revoke(ctx context.Context, client *zk.Client, path string, opts RevokeOpti
 		opts.Grace = defaultGrace
 	}
 	r := revoker{client: client, path: path, opts: opts}
-	r.request = Revocation{By: line.ThisProcess(opts.Label), Reason: opts.Reason, At: time.Now()}
+	r.request = Revocation{By: Owner(line.ThisProcess(opts.Label)), Reason: opts.Reason, At: time.Now()}
 	revoked, err := r.revoke(ctx)
 	if err != nil && !errors.Is(err, ErrKept) {
 		err = fmt.Errorf("lock: revoke %s: %w", path, attempt.Explain(client, err))

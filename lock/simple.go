@@ -41,7 +41,7 @@ func NewSimple(client *zk.Client, path string, config SimpleConfig) (*Simple, er
 	if err != nil {
 		return nil, err
 	}
-	owner := line.ThisProcess(cfg.Label)
+	owner := Owner(line.ThisProcess(cfg.Label))
 	s := &Simple{base: base{client: client, name: path, cfg: cfg}, node: line.NodeLock{
 		Line: &line.Line{Dir: stdpath.Dir(path), ACL: cfg.ACL, AnyACL: cfg.AnyACL, Above: true},
 		Path: path,

@@ -48,7 +48,7 @@ func NestedWaits(ctx context.Context, client *zk.Client, waitsPath string) ([]Ne
 	for _, name := range slices.Sorted(maps.Keys(records)) {
 		r := records[name]
 		for _, w := range r.Waits {
-			n := NestedWait{Paths: w.Paths, Session: r.Session, Owner: r.Owner, Since: w.Since}
+			n := NestedWait{Paths: w.Paths, Session: r.Session, Owner: Owner(r.Owner), Since: w.Since}
 			n.Owner.Label = w.Label
 			if token, err := line.Token(w.Czxid, 0); err == nil {
 				n.Token = Token(token)
@@ -80,7 +80,7 @@ func Deadlocks(ctx context.Context, client *zk.Client, waitsPath string) ([]Foun
 	}
 	var list []FoundDeadlock
 	for _, found := range waits.Find(records) {
-		e := newDeadlockError(found, func(record string) Owner { return records[record].Owner })
+		e := newDeadlockError(found, func(record string) line.Owner { return records[record].Owner })
 		list = append(list, FoundDeadlock{Steps: e.Steps, Confirmed: waits.Certain(found, records)})
 	}
 	return list, nil

@@ -5,6 +5,7 @@ package line
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 )
 
 // RevokeToken is what Curator's Revoker writes into the node of a holder, and what Curator's holders look for.
@@ -15,8 +16,8 @@ const RevokeToken = "__REVOKE__"
 // the id, so what is not there takes no room.
 type CandidateRecord struct {
 	ID      string
-	Value   []byte      // nil if none is proclaimed
-	Revoked *Revocation // the last request to give the leadership up; nil if there is none
+	Value   []byte          // nil if none is proclaimed
+	Request json.RawMessage // the last one to give the leadership up; nil if there is none
 }
 
 // asks is what a request begins with. A value has to contain it and a request behind it to be taken for one.
@@ -28,12 +29,8 @@ func (r CandidateRecord) Encode() []byte {
 	if r.Value != nil {
 		data = append(append(data, '\n'), r.Value...)
 	}
-	if r.Revoked != nil {
-		request, err := json.Marshal(r.Revoked)
-		if err != nil {
-			return data // cannot happen: every field marshals
-		}
-		data = append(append(data, asks...), request...)
+	if r.Request != nil {
+		data = append(append(data, asks...), r.Request...)
 	}
 	return data
 }
@@ -42,13 +39,12 @@ func (r CandidateRecord) Encode() []byte {
 // there is nothing else left in it.
 func DecodeCandidate(data []byte) CandidateRecord {
 	if string(data) == RevokeToken {
-		return CandidateRecord{Revoked: &Revocation{}}
+		return CandidateRecord{Request: json.RawMessage("{}")}
 	}
 	var r CandidateRecord
 	if i := bytes.LastIndex(data, []byte(asks)); i >= 0 {
-		var request Revocation
-		if json.Unmarshal(data[i+len(asks):], &request) == nil {
-			data, r.Revoked = data[:i], &request
+		if request := data[i+len(asks):]; json.Valid(request) {
+			data, r.Request = data[:i], slices.Clone(request)
 		}
 	}
 	id, value, proclaimed := bytes.Cut(data, []byte{'\n'})

@@ -31,7 +31,7 @@ type Ownership struct {
 	mu         sync.Mutex // guards the fields below; never held while anything is waited for
 	own        *Own
 	turn       int              // of the next token
-	asked      *Revocation      // the last request for it, nil if there was none
+	asked      *string          // the key of the last request for it, nil if there was none
 	exchanging bool             // own is being exchanged for another
 	gone       bool             // it vanished meanwhile: by that, or by another client
 	removal    *attempt.Removal // of own, once the ownership was released; nil before

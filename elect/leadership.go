@@ -40,6 +40,8 @@ type Leadership struct {
 	removal *attempt.Removal
 }
 
+var _ zk.Held = (*Leadership)(nil)
+
 // newLeadership begins the leadership of a contender that is first.
 func newLeadership(c *Candidate, own *line.Own) (*Leadership, error) {
 	l := &Leadership{candidate: c}

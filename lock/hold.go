@@ -32,6 +32,8 @@ type Hold struct {
 	removal *attempt.Removal
 }
 
+var _ zk.Held = (*Hold)(nil)
+
 // A grant is what one acquisition got. Its hold and the holds nested in that share it: for others they are one. The
 // last of them that is unlocked gives the lock back.
 type grant struct {

@@ -231,6 +231,8 @@ type Share struct {
 	ctx       context.Context //nolint:containedctx // the share's own
 }
 
+var _ zk.Held = (*Share)(nil)
+
 // Item returns the item's name.
 func (s *Share) Item() string { return s.item }
 
@@ -246,6 +248,9 @@ func (s *Share) Token() zk.Token { return zk.Token(s.ownership.FirstToken()) }
 // Guard returns the operation to put first in a multi: the server refuses the whole multi with zk.NoNode once the
 // member does not own the item any more.
 func (s *Share) Guard() zk.Op { return zk.CheckOp(s.Path(), -1) }
+
+// Guards returns the operations to put first in a multi so that the server refuses it unless the member owns the item.
+func (s *Share) Guards() []zk.Op { return []zk.Op{s.Guard()} }
 
 // Path returns the path of the node by which the member owns the item.
 func (s *Share) Path() string { return s.ownership.Own().Path() }

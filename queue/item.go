@@ -38,6 +38,8 @@ type Item struct {
 	over     bool // ctx has ended with ErrFinished, or does when it is created
 }
 
+var _ zk.Held = (*Item)(nil)
+
 // Body returns a copy of what was put, a new one each time: changes to it do not change what Fail and Reject store.
 func (it *Item) Body() []byte { return slices.Clone(it.rec.Body) }
 

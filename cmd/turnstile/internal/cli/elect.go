@@ -191,7 +191,7 @@ func (e *elector) lead(ctx context.Context) error {
 		e.run.Env = []string{"TURNSTILE_ID=" + e.id, e.nesting.variable(l)}
 		e.app.Detail("%s: elected, token %d, session %s with a timeout of %v",
 			e.run.Path, l.Token(), command.SessionID(l.Session().ID()), l.Session().Timeout())
-		h := command.Hold{Hold: l, Token: int64(l.Token()), Release: l.Resign, ReleaseWait: l.ResignWait}
+		h := command.Hold{Held: l, Release: l.Resign, ReleaseWait: l.ResignWait}
 		result, err := e.run.Run(ctx, h, signals, program)
 		switch {
 		case err != nil:

@@ -49,12 +49,12 @@ func (l *locker) holdUntilEOF(ctx context.Context, h command.Hold, signals *supe
 func (l *locker) announce(h command.Hold) error {
 	j := heldJSON{
 		Path:             l.run.Paths[0],
-		Token:            h.Token,
+		Token:            int64(h.Token()),
 		Session:          command.SessionID(h.Session().ID()),
 		SessionTimeoutMS: h.Session().Timeout().Milliseconds(),
 	}
 	if len(l.run.Paths) > 1 {
 		j.Paths = l.run.Paths
 	}
-	return l.app.Report(l.json, j, "%s %d\n", l.run.Path, h.Token)
+	return l.app.Report(l.json, j, "%s %d\n", l.run.Path, h.Token())
 }

@@ -162,7 +162,7 @@ func (l *locker) holdForProcess(ctx context.Context) error {
 	if err := interrupted(ctx, wanted, err); err != nil {
 		return command.Failed(err)
 	}
-	h := command.Hold{Hold: hold, Token: int64(hold.Token()), Release: hold.Unlock, ReleaseWait: hold.UnlockWait}
+	h := command.Hold{Held: hold, Release: hold.Unlock, ReleaseWait: hold.UnlockWait}
 	if err := l.announce(h); err != nil {
 		return command.Failed(errors.Join(err, h.GiveBack(context.WithoutCancel(ctx))))
 	}
@@ -172,7 +172,7 @@ func (l *locker) holdForProcess(ctx context.Context) error {
 	if _, err := agreement.Write([]byte{1}); err != nil || !<-agreed {
 		return command.Failed(errors.Join(errCalledOff, h.GiveBack(context.WithoutCancel(ctx))))
 	}
-	p := supervise.Attach(process, l.run.Command("", h, h.Token), h, signals, door.asked)
+	p := supervise.Attach(process, l.run.Command("", h, int64(h.Token())), h, signals, door.asked)
 	if result := l.run.Await(ctx, h, p, time.Now()); result.Lost != nil {
 		return l.run.LostError(result.Lost)
 	}

@@ -170,7 +170,7 @@ func (l *locker) lock(ctx context.Context) error {
 		return command.Failed(deadlocked(err))
 	}
 	l.run.Env = append(l.run.Env, l.nesting.variable(hold)) //nolint:contextcheck // the hold's context, not ours
-	h := command.Hold{Hold: hold, Token: int64(hold.Token()), Release: hold.Unlock, ReleaseWait: hold.UnlockWait}
+	h := command.Hold{Held: hold, Release: hold.Unlock, ReleaseWait: hold.UnlockWait}
 	if len(l.run.Argv) == 0 {
 		return l.holdUntilEOF(ctx, h, signals)
 	}

@@ -25,8 +25,7 @@ const (
 
 // Hold is a lock or a leadership that a command runs under.
 type Hold struct {
-	supervise.Hold
-	Token       int64
+	zk.Held
 	Release     func() error                    // returns why the hold had ended before, if it had
 	ReleaseWait func(ctx context.Context) error // also waits until the servers know
 }
@@ -50,7 +49,7 @@ func (r *Runner) Run(ctx context.Context, h Hold, signals *supervise.Signals, pr
 	supervise.Result, error,
 ) {
 	begin := time.Now()
-	c := r.Command(program, h, h.Token)
+	c := r.Command(program, h, int64(h.Token()))
 	c.Stdin = r.App.Stdin
 	p, err := supervise.Start(c, h, signals)
 	if err != nil {

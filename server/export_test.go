@@ -3,7 +3,6 @@ package server
 import (
 	"encoding/asn1"
 	"math/rand/v2"
-	"strings"
 	"testing"
 )
 
@@ -11,19 +10,6 @@ import (
 
 // SubjectName is subjectName.
 func SubjectName(der []byte) (string, error) { return subjectName(der) }
-
-// JAASUsers is jaasUsers.
-func JAASUsers(text string) (map[string]string, error) { return jaasUsers(text) }
-
-// Properties is readProperties, the last one of each key.
-func Properties(text string) (map[string]string, error) {
-	list, err := readProperties(strings.NewReader(text))
-	values := make(map[string]string)
-	for _, p := range list {
-		values[p.key] = p.value
-	}
-	return values, err
-}
 
 // Subjects returns names, those of TestSubjectIsWhatJavaCallsIt and others, with all kinds of strings and bytes.
 func Subjects(t *testing.T) (list [][]byte) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-a3166700/turnstile/internal/test/peer"
 	"github.com/seed-a3166700/turnstile/server"
+	"github.com/seed-a3166700/turnstile/server/internal/javafile"
 )
 
 // pairs writes what a file says as testdata/Reads.java does.
@@ -61,7 +62,7 @@ func TestJavaReadsTheSame(t *testing.T) {
 			"Server { " + module + " required " + options + " ; };",
 			"Client{x Optional a=b;y required;};Server{" + module + " SUFFICIENT " + options + ";};",
 		} {
-			ask("jaas", text, pairs(server.JAASUsers(text)))
+			ask("jaas", text, pairs(javafile.JAASUsers(text)))
 		}
 	}
 	const bob = module + ` required user_bob="x"; `
@@ -73,7 +74,7 @@ func TestJavaReadsTheSame(t *testing.T) {
 		"Server {" + bob + "}; Client { x; };", `"Server" {` + bob + "};", "/* Server {}; */ Server {" + bob + "};",
 		"Server {" + bob + "}; ;", "Server {" + bob + "}; 5",
 	} {
-		ask("jaas", text, pairs(server.JAASUsers(text)))
+		ask("jaas", text, pairs(javafile.JAASUsers(text)))
 	}
 	for _, text := range []string{
 		"a=b", " a = b c", "a:b\r\nc d\re=f\\\r\n  g\\\n\th", "a\\ b\\=c\\:d=e=f:g",
@@ -81,7 +82,7 @@ func TestJavaReadsTheSame(t *testing.T) {
 		"a\n=b\n:c\n\n  \nd", "a=\\u12", "a=\\u00zz", "a==b", "a : = b", "a=\\\n\\\nb", "\fa\f=\fb", "a=b\na=c",
 		"a=b\\\n#c\nd=e", "a=b\\\n",
 	} {
-		ask("properties", text, strings.ReplaceAll(pairs(server.Properties(text)), "\n", ""))
+		ask("properties", text, strings.ReplaceAll(pairs(properties(text)), "\n", ""))
 	}
 	cmd := exec.CommandContext(t.Context(), "java", "-Xmx96m", "-XX:TieredStopAtLevel=1", "testdata/Reads.java")
 	cmd.Stdin, cmd.Stderr = strings.NewReader(strings.Join(asked, "\n")+"\n"), t.Output()
@@ -129,4 +130,14 @@ func plain(answer string) string {
 		}
 	}
 	return b.String()
+}
+
+// properties are those of a file, the last one of each key.
+func properties(text string) (map[string]string, error) {
+	list, err := javafile.Properties(strings.NewReader(text))
+	values := make(map[string]string)
+	for _, p := range list {
+		values[p.Key] = p.Value
+	}
+	return values, err
 }

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"github.com/seed-a3166700/turnstile/server/internal/javafile"
 )
 
 // jaasFile matches a JAAS file, in which some line begins a section before any colon.
@@ -23,7 +25,7 @@ func readJAASUsers(path string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	users, err := jaasUsers(string(text))
+	users, err := javafile.JAASUsers(string(text))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

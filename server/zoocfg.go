@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/seed-a3166700/turnstile/server/internal/javafile"
 )
 
 // ErrEnsemble is the error of a configuration for a member of an ensemble, which this server cannot be.
@@ -28,14 +30,14 @@ var ErrEnsemble = errors.New("server: ensembles are not supported: " +
 // saslUsersFile (lines user:password) or java.security.auth.login.config (a JAAS file), and certificates from PEM
 // files. Start checks the configuration, so the caller may add to it first.
 func ParseZooCfg(r io.Reader) (Config, []string, error) {
-	props, err := readProperties(r)
+	props, err := javafile.Properties(r)
 	if err != nil {
 		return Config{}, nil, fmt.Errorf("server: configuration: %w", err)
 	}
-	z := zooCfg{values: make(map[string]property)}
+	z := zooCfg{values: make(map[string]javafile.Property)}
 	for _, p := range props {
-		p.key = strings.TrimPrefix(p.key, "zookeeper.")
-		z.values[p.key] = p // of repeated keys the last one counts, as in ZooKeeper
+		p.Key = strings.TrimPrefix(p.Key, "zookeeper.")
+		z.values[p.Key] = p // of repeated keys the last one counts, as in ZooKeeper
 	}
 	z.refusePlaceholders()
 	cfg := z.config()
@@ -44,7 +46,7 @@ func ParseZooCfg(r io.Reader) (Config, []string, error) {
 
 // zooCfg is a configuration file being read. Reading a key removes it from values.
 type zooCfg struct {
-	values   map[string]property
+	values   map[string]javafile.Property
 	warnings []string
 	errs     []error
 	ensemble bool // ErrEnsemble is among errs
@@ -138,7 +140,7 @@ func (z *zooCfg) address(portKey, hostKey string) string {
 // admin turns the HTTP commands on if the file has a key for them. Unlike ZooKeeper it does not by default, which would
 // open a port to the network.
 func (z *zooCfg) admin(c *Config) {
-	given := z.values["admin.enableServer"].value != ""
+	given := z.values["admin.enableServer"].Value != ""
 	on := z.boolean("admin.enableServer")
 	port, hasPort := z.number("admin.serverPort")
 	host := z.text("admin.serverAddress")
@@ -195,10 +197,10 @@ func (z *zooCfg) metricsTLS(c *Config, prefix string) {
 	if c.MetricsTLSListen == "" {
 		delete(z.values, keys) // as in ZooKeeper, nothing reads the file
 	} else {
-		if z.values[keys].value == "" {
+		if z.values[keys].Value == "" {
 			z.errs = append(z.errs, fmt.Errorf("server: %shttpsPort needs %s", prefix, keys))
 		}
-		if need && z.values[trusted].value == "" {
+		if need && z.values[trusted].Value == "" {
 			z.errs = append(z.errs, fmt.Errorf("server: %shttpsPort needs %s, or %sssl.need.client.auth=false", prefix,
 				trusted, prefix))
 		}
@@ -210,7 +212,7 @@ func (z *zooCfg) warn(text string) { z.warnings = append(z.warnings, text) }
 
 // text reads a value.
 func (z *zooCfg) text(key string) string {
-	v := z.values[key].value
+	v := z.values[key].Value
 	delete(z.values, key)
 	return v
 }
@@ -230,16 +232,16 @@ func (z *zooCfg) list(key string) []string {
 func (z *zooCfg) number(key string) (int, bool) {
 	p, ok := z.values[key]
 	delete(z.values, key)
-	if !ok || p.value == "" {
+	if !ok || p.Value == "" {
 		return 0, false
 	}
-	digits, base := p.value, 10
+	digits, base := p.Value, 10
 	if after, ok := strings.CutPrefix(strings.ToLower(digits), "0x"); ok {
 		digits, base = after, 16
 	}
 	n, err := strconv.ParseInt(digits, base, 32)
 	if err != nil {
-		z.errs = append(z.errs, fmt.Errorf("server: line %d: %s must be a number: %s", p.line, key, p.value))
+		z.errs = append(z.errs, fmt.Errorf("server: line %d: %s must be a number: %s", p.Line, key, p.Value))
 		return 0, false
 	}
 	return int(n), true
@@ -258,10 +260,10 @@ func (z *zooCfg) boolean(key string) bool { return z.word(key, "false", "true") 
 func (z *zooCfg) word(key string, words ...string) string {
 	p := z.values[key]
 	delete(z.values, key)
-	value := strings.ToLower(p.value)
+	value := strings.ToLower(p.Value)
 	if value != "" && !slices.Contains(words, value) {
-		z.errs = append(z.errs, fmt.Errorf("server: line %d: %s must be %s: %s", p.line, key,
-			strings.Join(words, " or "), p.value))
+		z.errs = append(z.errs, fmt.Errorf("server: line %d: %s must be %s: %s", p.Line, key,
+			strings.Join(words, " or "), p.Value))
 		return ""
 	}
 	return value
@@ -272,12 +274,12 @@ func (z *zooCfg) word(key string, words ...string) string {
 func (z *zooCfg) refusePlaceholders() {
 	for _, key := range slices.Sorted(maps.Keys(z.values)) {
 		p := z.values[key]
-		found := unfilled().FindString(p.value)
+		found := unfilled().FindString(p.Value)
 		if found == "" {
 			continue
 		}
 		z.errs = append(z.errs, fmt.Errorf("server: line %d: %s has the placeholder %s, and nothing puts a value in "+
-			"here: write the value itself", p.line, key, found))
+			"here: write the value itself", p.Line, key, found))
 		delete(z.values, key)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/seed-a3166700/turnstile/server/internal/javafile"
 )
 
 // effect is what a key of zoo.cfg does here.
@@ -244,17 +246,17 @@ func (z *zooCfg) checkUnused() {
 		k, known := keyOf(name)
 		switch {
 		case !known:
-			z.warn(fmt.Sprintf("line %d: unknown key %s has no effect", p.line, name))
+			z.warn(fmt.Sprintf("line %d: unknown key %s has no effect", p.Line, name))
 		case k.effect == warned:
-			z.warn(fmt.Sprintf("line %d: %s has no effect: %s", p.line, name, k.why))
-		case k.effect == refused && !strings.EqualFold(p.value, k.harmless):
+			z.warn(fmt.Sprintf("line %d: %s has no effect: %s", p.Line, name, k.why))
+		case k.effect == refused && !strings.EqualFold(p.Value, k.harmless):
 			z.refuse(name, p, k.why)
 		}
 	}
 }
 
 // refuse reports an error for a key that the configuration relies on.
-func (z *zooCfg) refuse(name string, p property, why string) {
+func (z *zooCfg) refuse(name string, p javafile.Property, why string) {
 	z.errs = append(z.errs, fmt.Errorf("server: line %d: %s=%s is not supported: %s; see docs/zoo-cfg.md",
-		p.line, name, p.value, why))
+		p.Line, name, p.Value, why))
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/seed-a3166700/turnstile/server/internal/javafile"
 )
 
 func TestZooCfgPageMatchesTheCode(t *testing.T) {
@@ -54,7 +56,7 @@ func TestZooCfgKeysHaveTheirDocumentedEffect(t *testing.T) {
 	for _, k := range zooKeys {
 		key := strings.Replace(k.name, "*", "1", 1)
 		if k.effect == obeyed {
-			z := zooCfg{values: map[string]property{key: {line: 1, key: key}}}
+			z := zooCfg{values: map[string]javafile.Property{key: {Line: 1, Key: key}}}
 			z.config()
 			if len(z.values) > 0 || len(z.warnings) > 0 {
 				t.Errorf("%s: got %q, want the key to be read", key, z.warnings)

@@ -21,13 +21,13 @@ func (z *zooCfg) members() (clients string) {
 		switch {
 		case kind == "server" && numbered:
 			if _, err := strconv.ParseUint(id, 10, 63); err != nil {
-				z.errs = append(z.errs, fmt.Errorf("server: line %d: %s must be server. and a number", p.line, key))
+				z.errs = append(z.errs, fmt.Errorf("server: line %d: %s must be server. and a number", p.Line, key))
 				delete(z.values, key)
 				continue
 			}
 			servers = append(servers, key)
 		case numbered && (kind == "group" || kind == "weight"), key == "dynamicConfigFile",
-			key == "peerType" && !strings.EqualFold(p.value, participant):
+			key == "peerType" && !strings.EqualFold(p.Value, participant):
 			z.refuseEnsemble(key)
 		case key == "peerType":
 			delete(z.values, key)
@@ -42,10 +42,10 @@ func (z *zooCfg) members() (clients string) {
 		if len(servers) > 1 {
 			continue
 		}
-		m, err := parseMember(p.value)
+		m, err := parseMember(p.Value)
 		switch {
 		case err != nil:
-			z.errs = append(z.errs, fmt.Errorf("server: line %d: %s=%s: %w", p.line, key, p.value, err))
+			z.errs = append(z.errs, fmt.Errorf("server: line %d: %s=%s: %w", p.Line, key, p.Value, err))
 		case m.observer:
 			z.values[key] = p
 			z.refuseEnsemble(key)
@@ -60,7 +60,7 @@ func (z *zooCfg) members() (clients string) {
 func (z *zooCfg) refuseEnsemble(key string) {
 	if !z.ensemble {
 		z.ensemble = true
-		z.errs = append(z.errs, fmt.Errorf("%w (line %d: %s)", ErrEnsemble, z.values[key].line, key))
+		z.errs = append(z.errs, fmt.Errorf("%w (line %d: %s)", ErrEnsemble, z.values[key].Line, key))
 	}
 	delete(z.values, key)
 }

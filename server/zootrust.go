@@ -57,10 +57,10 @@ func (z *zooCfg) enforce(c *Config) {
 	delete(z.values, "enforce.auth.schemes")
 	switch on := z.boolean("enforce.auth.enabled"); {
 	case !on:
-	case strings.EqualFold(schemes.value, "sasl"):
+	case strings.EqualFold(schemes.Value, "sasl"):
 		c.RequireSASL = true
 	default:
-		z.refuse("enforce.auth.enabled", p, fmt.Sprintf("enforce.auth.schemes must be sasl: %q", schemes.value))
+		z.refuse("enforce.auth.enabled", p, fmt.Sprintf("enforce.auth.schemes must be sasl: %q", schemes.Value))
 	}
 }
 
@@ -75,8 +75,8 @@ const ensembleProvider = "EnsembleAuthenticationProvider"
 func (z *zooCfg) provider(c *Config, key string) {
 	p := z.values[key]
 	delete(z.values, key)
-	name, ok := strings.CutPrefix(p.value, "org.apache.zookeeper.server.auth.")
-	if !ok && p.value != "" || ok && !slices.Contains(providers, name) {
+	name, ok := strings.CutPrefix(p.Value, "org.apache.zookeeper.server.auth.")
+	if !ok && p.Value != "" || ok && !slices.Contains(providers, name) {
 		z.refuse(key, p, "there is no Java")
 	}
 	if name == ensembleProvider {

@@ -34,6 +34,7 @@ var rules = []rule{
 
 	{path: "server/internal/tree", ours: []string{"internal/wire", "internal/jute"}},
 	{path: "server/internal/backup"},
+	{path: "server/internal/javafile"},
 	{
 		path: "server/internal/store",
 		ours: []string{

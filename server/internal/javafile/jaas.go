@@ -1,4 +1,4 @@
-package server
+package javafile
 
 // Reading JAAS files.
 
@@ -11,10 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// jaasUsers returns the passwords by user of the section Server of a JAAS file. They are the options
+// JAASUsers returns the passwords by user of the section Server of a JAAS file. They are the options
 // user_<name>="password" of its login modules. What Java refuses is refused. So is what Java would do something for
 // that is not done here: other login modules, and properties in values.
-func jaasUsers(text string) (map[string]string, error) {
+func JAASUsers(text string) (map[string]string, error) {
 	if !utf8.ValidString(text) {
 		return nil, errors.New("it is not UTF-8")
 	}

@@ -1,4 +1,5 @@
-package server
+// Package javafile reads the files of ZooKeeper whose syntax is Java's: properties, such as zoo.cfg, and JAAS.
+package javafile
 
 // Reading Java properties files.
 
@@ -13,16 +14,16 @@ import (
 	"unicode/utf16"
 )
 
-// property is one line of a Java properties file.
-type property struct {
-	line       int
-	key, value string
+// A Property is one line of a Java properties file.
+type Property struct {
+	Line       int
+	Key, Value string
 }
 
-// readProperties reads a Java properties file such as zoo.cfg: comments start with # or !, keys and values are
+// Properties reads a Java properties file such as zoo.cfg: comments start with # or !, keys and values are
 // separated by =, : or space, and a backslash at its end continues a line or, elsewhere, escapes a character.
-func readProperties(r io.Reader) ([]property, error) {
-	var props []property
+func Properties(r io.Reader) ([]Property, error) {
+	var props []Property
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
 	lines.Split(splitLines)
@@ -49,7 +50,7 @@ func readProperties(r io.Reader) ([]property, error) {
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", first, err)
 		}
-		props = append(props, property{line: first, key: key, value: strings.TrimSpace(value)})
+		props = append(props, Property{Line: first, Key: key, Value: strings.TrimSpace(value)})
 	}
 	return props, lines.Err()
 }

@@ -24,6 +24,7 @@ type base struct {
 	ctx    context.Context //nolint:containedctx // ends with Close
 	stop   context.CancelCauseFunc
 	dead   chan struct{} // one slot: there is another dead letter
+	look   bool          // it only looks: it makes no node, so one may be missing
 
 	mu    sync.Mutex  // guards known
 	known *zk.Session // under which all the queue's nodes existed
@@ -62,7 +63,7 @@ func (b *base) prepare(ctx context.Context, sess *zk.Session) error {
 	switch {
 	case b.ctx.Err() != nil:
 		return ErrClosed
-	case known:
+	case known, b.look:
 		return nil
 	}
 	for _, step := range []func(context.Context, *zk.Session) error{b.mayUse, b.layout.build, b.mayUse} {
@@ -90,7 +91,7 @@ func (b *base) recheckNodes() {
 
 // missing reports whether err says that one of the queue's nodes is missing. The next call of session creates it.
 func (b *base) missing(err error) bool {
-	if !errors.Is(err, zk.NoNode) {
+	if b.look || !errors.Is(err, zk.NoNode) {
 		return false
 	}
 	if _, ok := errors.AsType[guardError](err); ok {

@@ -327,6 +327,9 @@ func (r reader) readStored(ctx context.Context, dir string, items []int, f func(
 	if large {
 		size = maxLarge
 	}
+	if r.look {
+		size = min(size, lookChunk)
+	}
 	for chunk := range slices.Chunk(items, size) {
 		var nodes []*zk.Data
 		err := r.do(ctx, func(sess *zk.Session) (err error) {

@@ -59,7 +59,12 @@ func Set[V cmp.Ordered](t *Text, name string, kind Kind, key string, values map[
 	}
 }
 
-// Label returns a label with its value. The format escapes these three characters alone.
-func Label(key, value string) string {
-	return "{" + key + `="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(value) + `"}`
+// Label returns labels with their values: a name and a value each. The format escapes these three characters alone.
+func Label(pairs ...string) string {
+	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+	var list []string
+	for pair := range slices.Chunk(pairs, 2) {
+		list = append(list, pair[0]+`="`+escape.Replace(pair[1])+`"`)
+	}
+	return "{" + strings.Join(list, ",") + "}"
 }

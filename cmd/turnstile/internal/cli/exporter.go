@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -38,14 +39,16 @@ func newExporter(app *command.App) *cobra.Command {
 	e := &exporter{Access: command.Access{App: app, Path: "/"}, readFor: command.Duration(30 * time.Second)}
 	cmd := &cobra.Command{
 		Use:   "exporter [flags] [PATH]",
-		Short: "Serve metrics of all locks to Prometheus",
+		Short: "Serve metrics of all locks and queues to Prometheus",
 		Long: `Serves what "turnstile locks" shows, as numbers for Prometheus: how many locks, elections and semaphores
-there are at PATH and below it, how many wait, and for how long the first of them has waited. Run one for an
-ensemble, or sums count everything twice.
+there are at PATH and below it, how many wait, and for how long the first of them has waited. It also counts the
+items of Turnstile's queues there, and all deadlocks that "turnstile deadlocks" lists. Run one for an ensemble, or
+sums count everything twice.
 
 UUIDs, long hexadecimal numbers and other numbers in paths become *. Of more than 200 such names those with the
-longest waits are shown, and the others are one, "other". However often it is asked, it costs the servers as
-much as one "turnstile locks --watch".
+longest waits are shown, and the others are one, "other". However often it is asked, locks cost the servers as
+much as one "turnstile locks --watch". Queues and deadlocks are read when it is asked, at most once a second and
+for at most a quarter of the time.
 
 It serves /metrics, /livez and /readyz (503 while no server is connected), until a signal comes.`,
 		Example: `  turnstile exporter --connect zk1:2181,zk2:2181,zk3:2181 --listen 127.0.0.1:9181`,
@@ -94,7 +97,7 @@ func (e *exporter) serve(ctx context.Context, client *zk.Client) error {
 		return &command.Error{Code: command.ExitNoServer, Err: err}
 	}
 	web := &http.Server{
-		Handler: e.handler(s), MaxHeaderBytes: exporterHeader,
+		Handler: e.handler(s, newTallies(ctx, client)), MaxHeaderBytes: exporterHeader,
 		ReadTimeout: exporterTime, WriteTimeout: exporterTime, IdleTimeout: exporterTime,
 	}
 	url := "http://" + l.Addr().String() + "/metrics"
@@ -110,7 +113,7 @@ func (e *exporter) serve(ctx context.Context, client *zk.Client) error {
 }
 
 // handler serves what the survey shows.
-func (e *exporter) handler(s *survey.Survey) http.Handler {
+func (e *exporter) handler(s *survey.Survey, t *tallies) http.Handler {
 	mux := http.NewServeMux()
 	plain := func(w http.ResponseWriter, status int, text string) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -139,26 +142,25 @@ func (e *exporter) handler(s *survey.Survey) http.Handler {
 			last = &survey.Snapshot{Mode: survey.Cut}
 		}
 		w.Header().Set("Content-Type", exposition.ContentType)
-		_, _ = w.Write(ensembleMetrics(last, time.Now())) // fails if the client has gone
+		_, _ = w.Write(ensembleMetrics(last, t.of(r.Context(), last), time.Now())) // fails if the client has gone
 	})
 	return mux
 }
 
 const (
-	maxLockNames   = 200
-	otherLockNames = "other"
+	maxShownNames = 200
+	otherNames    = "other"
 )
 
 // lockMetrics are the numbers of the locks whose paths have one name.
 type lockMetrics struct {
-	name    string
 	waiting int
 	longest time.Duration
 	left    int // sequence numbers; -1 if nothing counts
 }
 
 // add counts other locks in.
-func (m *lockMetrics) add(other lockMetrics) {
+func (m *lockMetrics) add(other *lockMetrics) {
 	m.waiting += other.waiting
 	m.longest = max(m.longest, other.longest)
 	if other.left >= 0 && (m.left < 0 || other.left < m.left) {
@@ -166,9 +168,14 @@ func (m *lockMetrics) add(other lockMetrics) {
 	}
 }
 
+// compare orders those with the longest waits first.
+func (m *lockMetrics) compare(other *lockMetrics) int {
+	return cmp.Or(cmp.Compare(other.longest, m.longest), cmp.Compare(other.waiting, m.waiting))
+}
+
 // ensembleMetrics returns the text for Prometheus. Of a survey that shows what was, the numbers are left out: they
 // would look like those of now.
-func ensembleMetrics(s *survey.Snapshot, now time.Time) []byte {
+func ensembleMetrics(s *survey.Snapshot, t tally, now time.Time) []byte {
 	var x exposition.Text
 	if s.Mode == survey.Cut {
 		x.Gauge("turnstile_ensemble_up", 0)
@@ -199,48 +206,60 @@ func ensembleMetrics(s *survey.Snapshot, now time.Time) []byte {
 				counts[kind]++
 			}
 		}
-		name := strings.ToValidUTF8(fold.Path(e.Path), "\ufffd")
-		m := byName[name]
-		if m == nil {
-			m = &lockMetrics{name: name, left: -1}
-			byName[name] = m
-		}
 		one := lockMetrics{waiting: e.Waiting, longest: longest(e, now), left: -1}
 		if e.Numbers.Path != "" {
 			one.left = e.Numbers.Left
 		}
-		m.add(one)
+		count(byName, e.Path, &one)
 	}
 	exposition.Set(&x, "turnstile_ensemble_locks", exposition.Gauge, "kind", counts)
 	waiting, waits, left := make(map[string]int), make(map[string]float64), make(map[string]int)
-	for _, m := range mostWaited(byName) {
-		waiting[m.name], waits[m.name] = m.waiting, m.longest.Seconds()
+	for name, m := range few(byName) {
+		waiting[name], waits[name] = m.waiting, m.longest.Seconds()
 		if m.left >= 0 {
-			left[m.name] = m.left
+			left[name] = m.left
 		}
 	}
 	exposition.Set(&x, "turnstile_ensemble_lock_waiters", exposition.Gauge, "lock", waiting)
 	exposition.Set(&x, "turnstile_ensemble_lock_longest_wait_seconds", exposition.Gauge, "lock", waits)
 	exposition.Set(&x, "turnstile_ensemble_sequence_numbers_left", exposition.Gauge, "lock", left)
+	t.write(&x, now)
 	return x.Bytes()
 }
 
-// mostWaited returns those with the longest waits, and the others as one.
-func mostWaited(byName map[string]*lockMetrics) []lockMetrics {
-	var list []lockMetrics
-	for _, m := range byName {
-		list = append(list, *m)
+// numbers are what is shown of paths with one name.
+type numbers[M any] interface {
+	add(other M)
+	compare(other M) int // negative if it is rather to be shown than other
+}
+
+// count adds the numbers of a path to those of its name.
+func count[M numbers[M]](byName map[string]M, path string, one M) {
+	name := strings.ToValidUTF8(fold.Path(path), "\ufffd")
+	if known, ok := byName[name]; ok {
+		known.add(one)
+	} else {
+		byName[name] = one
 	}
-	slices.SortFunc(list, func(a, b lockMetrics) int {
-		return cmp.Or(
-			cmp.Compare(b.longest, a.longest), cmp.Compare(b.waiting, a.waiting), strings.Compare(a.name, b.name))
-	})
-	if len(list) <= maxLockNames {
-		return list
+}
+
+// few returns the numbers of the names that are shown: of many, the first ones, and those of the others as one.
+func few[M numbers[M]](byName map[string]M) map[string]M {
+	if len(byName) <= maxShownNames {
+		return byName
 	}
-	rest := lockMetrics{name: otherLockNames, left: -1}
-	for _, m := range list[maxLockNames-1:] {
-		rest.add(m)
+	shown := make(map[string]M, maxShownNames)
+	for i, name := range slices.SortedFunc(maps.Keys(byName), func(a, b string) int {
+		return cmp.Or(byName[a].compare(byName[b]), strings.Compare(a, b))
+	}) {
+		switch {
+		case i < maxShownNames-1:
+			shown[name] = byName[name]
+		case i == maxShownNames-1:
+			shown[otherNames] = byName[name]
+		default:
+			shown[otherNames].add(byName[name])
+		}
 	}
-	return append(list[:maxLockNames-1], rest)
+	return shown
 }

@@ -16,6 +16,7 @@ import (
 func TestExporterServesWhatLocksShows(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
+	start(t, "queue", "put", "--connect", srv.Addr(), "/jobs/mail/17", "x").wantCode(0)
 	holder := start(t, "lock", "--connect", srv.Addr(), "/jobs/17", "--", "puppet")
 	holder.ready()
 	start(t, "lock", "--connect", srv.Addr(), "/jobs/17", "--", "puppet")
@@ -39,6 +40,9 @@ func TestExporterServesWhatLocksShows(t *testing.T) {
 		}
 	}
 	until(ready.URL, 200, "turnstile_ensemble_lock_waiters{lock=\"/jobs/*\"} 1\n")
+	until(ready.URL, 200, "turnstile_ensemble_queue_items{queue=\"/jobs/mail/*\",state=\"ready\"} 1\n")
+	until(ready.URL, 200, "turnstile_ensemble_queue_oldest_seconds{queue=\"/jobs/mail/*\"} ")
+	until(ready.URL, 200, "turnstile_ensemble_cycles{certainty=\"confirmed\"} 0\n")
 	until(strings.Replace(ready.URL, "metrics", "readyz", 1), 200, "ok")
 	until(strings.Replace(ready.URL, "metrics", "livez", 1), 200, "ok")
 	holder.signal(syscall.SIGTERM)

@@ -1,0 +1,66 @@
+package queue
+
+// What a queue tells at a glance.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/attempt"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// lookChunk is how many items Summarize reads at a time, because one is enough.
+const lookChunk = 16
+
+// Summary is what Summarize tells of a queue.
+type Summary struct {
+	Counts
+
+	// Oldest is since when the next item of some priority has been ready, the longest of all priorities, by the
+	// servers' clock, as for Queue.Age. It is zero if none is ready.
+	Oldest time.Time
+}
+
+// Summarize counts the items of the queue at path and finds the oldest, as Len and Age of a Queue do. It needs no more
+// than the right to read: it writes nothing and makes nothing, also if the queue is removed meanwhile. It is for
+// programs that show many queues. It returns ErrNotQueue if no queue of this package is there.
+func Summarize(ctx context.Context, client *zk.Client, path string) (s Summary, err error) {
+	q, err := New(client, path, Config{})
+	if err != nil {
+		return Summary{}, err
+	}
+	q.look = true
+	if err := q.isQueue(ctx); err != nil {
+		return Summary{}, q.failed("summarize", err)
+	}
+	if s.Counts, err = q.Len(ctx); err != nil {
+		return Summary{}, err
+	}
+	if s.Ready > 0 {
+		_, s.Oldest, err = q.reader.head(ctx)
+	}
+	if err != nil && !errors.Is(err, ErrEmpty) { // a consumer was quicker
+		return Summary{}, q.failed("summarize", err)
+	}
+	return s, nil
+}
+
+// isQueue returns ErrNotQueue if the queue's own node does not say that there is a queue.
+func (b *base) isQueue(ctx context.Context) error {
+	data, err := attempt.Run(ctx, b.client, func(sess *zk.Session) ([]byte, error) {
+		data, _, err := sess.Get(ctx, b.layout.root)
+		return data, err
+	})
+	switch {
+	case errors.Is(err, zk.NoNode):
+		return fmt.Errorf("%w: there is no node at %s", ErrNotQueue, b.layout.root)
+	case err != nil:
+		return err
+	case string(data) != mark:
+		return fmt.Errorf("%w: the node at %s belongs to something else", ErrNotQueue, b.layout.root)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package queue_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/queue"
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+// What Summarize tells is what Len and Age do. It works for a client that may not write, and asks for no change.
+func TestSummarizeTellsWhatIsInAQueueAndWritesNothing(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		ctx := t.Context()
+		q := w.queue(queue.Config{})
+		looker := w.Client(t, 20*time.Second)
+		if _, err := queue.Summarize(ctx, looker, root); !errors.Is(err, queue.ErrNotQueue) {
+			t.Errorf("before there is a queue: got %v, want ErrNotQueue", err)
+		}
+		put := func(m queue.Message) {
+			t.Helper()
+			if _, err := q.Put(ctx, m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		begun := time.Now()
+		for range 3 {
+			put(queue.Message{Body: []byte("x"), Priority: 5})
+		}
+		time.Sleep(time.Minute) // in the world's time
+		put(queue.Message{Body: []byte("more urgent, and younger")})
+		put(queue.Message{Delay: time.Hour})
+		put(queue.Message{Group: "g"})
+		put(queue.Message{Group: "g"})
+		item := take(t, w.queue(queue.Config{Prefetch: -1}))
+		if err := item.Reject(ctx, "no"); err != nil {
+			t.Fatal(err)
+		}
+		take(t, w.queue(queue.Config{Prefetch: -1}))
+		sess, err := looker.Session(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := q.Len(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Control(func(r zktest.Request) zktest.Fault {
+			reads := []zktest.Op{zktest.OpGetData, zktest.OpExists, zktest.OpGetChildren, zktest.OpMultiRead, zktest.OpPing}
+			if r.Session == sess.ID() && !slices.Contains(reads, r.Op) {
+				t.Errorf("Summarize asks for %v", r.Op)
+			}
+			return zktest.Pass
+		})
+		got, err := queue.Summarize(ctx, looker, root)
+		w.Control(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Counts != want || want != (queue.Counts{Ready: 3, Delayed: 1, Claimed: 1, Dead: 1, Waiting: 1}) {
+			t.Errorf("got %+v, Len says %+v", got.Counts, want)
+		}
+		if !got.Oldest.Equal(begun.Truncate(time.Millisecond)) {
+			t.Errorf("got %v, want %v", got.Oldest, begun)
+		}
+	})
+}
+
+// A queue that is removed, or removed in part, is not made again by a look at it.
+func TestSummarizeMakesNoQueue(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		ctx := t.Context()
+		q, sess := w.queueAndSession()
+		if _, err := q.Put(ctx, queue.Message{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := sess.Delete(ctx, root+"/free", -1); err != nil {
+			t.Fatal(err)
+		}
+		looker := w.Client(t, 20*time.Second)
+		if _, err := queue.Summarize(ctx, looker, root); !errors.Is(err, zk.NoNode) {
+			t.Errorf("got %v, want zk.NoNode", err)
+		}
+		if _, there, err := sess.Exists(ctx, root+"/free"); there || err != nil {
+			t.Errorf("it was made again: %v, %v", there, err)
+		}
+	})
+}

@@ -48,8 +48,10 @@ func TestSummarizeTellsWhatIsInAQueueAndWritesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		reads := []zktest.Op{
+			zktest.OpGetData, zktest.OpExists, zktest.OpGetChildren, zktest.OpMultiRead, zktest.OpPing,
+		}
 		w.Control(func(r zktest.Request) zktest.Fault {
-			reads := []zktest.Op{zktest.OpGetData, zktest.OpExists, zktest.OpGetChildren, zktest.OpMultiRead, zktest.OpPing}
 			if r.Session == sess.ID() && !slices.Contains(reads, r.Op) {
 				t.Errorf("Summarize asks for %v", r.Op)
 			}

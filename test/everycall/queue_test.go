@@ -149,6 +149,12 @@ var queueCalls = []call{
 		_, err := q.Len(ctx)
 		return err
 	})},
+	{name: "queue.Summarize", do: func(ctx context.Context, a args) error {
+		return onFilled(func(ctx context.Context, _ *queue.Queue, _ string) error {
+			_, err := queue.Summarize(ctx, a.client, a.path)
+			return err
+		})(ctx, a)
+	}, done: wantQueue(queue.Counts{Ready: 1})},
 	{name: "queue.Queue.AwaitEmpty", do: onItem(func(ctx context.Context, q *queue.Queue, item *queue.Item) error {
 		empty := make(chan error, 1)
 		go func() { empty <- q.AwaitEmpty(ctx) }()

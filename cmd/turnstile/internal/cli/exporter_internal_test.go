@@ -1,13 +1,19 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/survey"
+	"github.com/seed-a3166700/turnstile/internal/test/peer"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -47,7 +53,8 @@ func TestExporterHasFewNames(t *testing.T) {
 		t.Errorf("%d names", n)
 	}
 	s.Mode = survey.Cut
-	if text := string(ensembleMetrics(s, tally{}, now)); strings.Contains(text, "lock") || !strings.Contains(text, "_up 0\n") {
+	text = string(ensembleMetrics(s, tally{}, now))
+	if strings.Contains(text, "lock") || !strings.Contains(text, "_up 0\n") {
 		t.Errorf("while no server is connected: %s", text)
 	}
 }
@@ -64,13 +71,15 @@ func TestExporterHasFewNamesOfQueues(t *testing.T) {
 			s.Oldest = now.Add(-time.Duration(i) * time.Second)
 		}
 		for n := range 2 {
-			count(queues, fmt.Sprintf("/q/%s/%d", strings.Repeat(string(rune('g'+i%20)), 1+i/20), n), newQueueMetrics(s))
+			path := fmt.Sprintf("/q/%s/%d", strings.Repeat(string(rune('g'+i%20)), 1+i/20), n)
+			count(queues, path, newQueueMetrics(s))
 		}
 	}
 	found := tally{queues: few(queues), unread: 3, cycles: map[string]int{"confirmed": 1, "possible": 0}}
 	text := string(ensembleMetrics(&survey.Snapshot{Mode: survey.Live}, found, now))
 	for _, want := range []string{
-		"turnstile_ensemble_cycles{certainty=\"confirmed\"} 1\n", "turnstile_ensemble_cycles{certainty=\"possible\"} 0\n",
+		"turnstile_ensemble_cycles{certainty=\"confirmed\"} 1\n",
+		"turnstile_ensemble_cycles{certainty=\"possible\"} 0\n",
 		"turnstile_ensemble_queues_unread 3\n",
 		"turnstile_ensemble_queue_items{queue=\"/q/" + strings.Repeat("p", 13) + "/*\",state=\"ready\"} 498\n",
 		"turnstile_ensemble_queue_oldest_seconds{queue=\"/q/" + strings.Repeat("p", 13) + "/*\"} 249\n",
@@ -121,7 +130,8 @@ func TestExporterReadsQueuesOnceASecond(t *testing.T) {
 			for range 20 {
 				group.Go(func() {
 					got := shown.of(t.Context(), s)
-					if m := got.queues["/q"]; m == nil || m.items[queue.Ready] != 1 || got.unread != 0 || got.cycles == nil {
+					m := got.queues["/q"]
+					if m == nil || m.items[queue.Ready] != 1 || got.unread != 0 || got.cycles == nil {
 						t.Errorf("got %+v", got)
 					}
 				})
@@ -138,4 +148,68 @@ func TestExporterReadsQueuesOnceASecond(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// The dashboard shows every value of the exporter, and neither it nor the alerts name another. Its expressions are
+// valid.
+func TestDashboardAndAlertsOfEnsemblesReadWhatTheExporterShows(t *testing.T) {
+	t.Parallel()
+	const ops = "../../../../ops/"
+	read := func(name string) string {
+		t.Helper()
+		text, err := os.ReadFile(ops + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	now := time.Now()
+	held := lock.Summary{Holding: 1, Numbers: lock.Numbers{Path: "/l", Left: 1}}
+	s := &survey.Snapshot{
+		Mode: survey.Live, Entries: []survey.Entry{{Path: "/l", Kind: survey.Lock, Summary: held}},
+	}
+	all := string(ensembleMetrics(s, tally{
+		queues: map[string]*queueMetrics{"/q": newQueueMetrics(queue.Summary{})},
+		cycles: map[string]int{"confirmed": 0},
+	}, now))
+	name := regexp.MustCompile(`turnstile_ensemble_[a-z_]+`)
+	label := regexp.MustCompile(`([a-z]+)(=~|!=|=)\\?"`)
+	dashboard, alerts := read("ensemble-dashboard.json"), read("ensemble-alerts.yml")
+	for _, found := range name.FindAllString(all, -1) {
+		if !strings.Contains(dashboard, found) {
+			t.Errorf("the dashboard does not show %s", found)
+		}
+	}
+	for _, used := range name.FindAllString(dashboard+alerts, -1) {
+		if !strings.Contains(all, "\n"+used+" ") && !strings.Contains(all, "\n"+used+"{") {
+			t.Errorf("no metric %s", used)
+		}
+	}
+	for _, used := range label.FindAllStringSubmatch(dashboard+alerts, -1) {
+		if used[1] != "job" && !strings.Contains(all, used[1]+`="`) {
+			t.Errorf("no label %s", used[1])
+		}
+	}
+	var parsed struct {
+		Panels []struct{ Targets []struct{ Expr string } }
+	}
+	if err := json.Unmarshal([]byte(dashboard), &parsed); err != nil {
+		t.Fatal(err)
+	}
+	rules := "groups: [{name: dashboard, rules: [\n"
+	for i, panel := range parsed.Panels {
+		for j, target := range panel.Targets {
+			rules += fmt.Sprintf("{record: 'expr_%d_%d', expr: %q},\n", i, j, target.Expr)
+		}
+	}
+	peer.Need(t, "promtool")
+	file := filepath.Join(t.TempDir(), "dashboard.yml")
+	if err := os.WriteFile(file, []byte(rules+"]}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"check", "rules", file}, {"test", "rules", ops + "ensemble-alerts.test.yml"}} {
+		if out, err := exec.CommandContext(t.Context(), "promtool", args...).CombinedOutput(); err != nil {
+			t.Errorf("promtool %v: %v\n%s", args, err, out)
+		}
+	}
 }

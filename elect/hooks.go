@@ -70,6 +70,8 @@ type Event struct {
 	Node  string        // the leader's node; "" for Campaign, Failed and Deadlock
 	Token Token         // the leader's; 0 for Campaign, Failed and Deadlock
 	Took  time.Duration // Resigned, Lost, Returned: since the campaign was won; else since it began
+	// Stopping is, for Resigned with an Err, how long before that the leadership's context had ended.
+	Stopping time.Duration
 	// Err is the error that the campaign ends with, for Failed; that Resign returns, for Lost; and that the function of
 	// Run has returned, for Returned. For Resigned it is a *RevokedError if another client had asked for the leadership
 	// before, and otherwise nil.
@@ -156,7 +158,7 @@ func (r *report) end(o *line.Ownership, lost error) (tell func()) {
 	if lost == nil {
 		hook = r.hooks.Resigned
 		if stopped := o.Stopped(); errors.Is(stopped, ErrRevoked) {
-			e.Err = stopped
+			e.Err, e.Stopping = stopped, o.StoppedFor()
 		}
 	}
 	return func() {

@@ -562,3 +562,27 @@ func TestUncertainHolderThatDoesNotUnlockLeavesItsDelay(t *testing.T) {
 		unlock(t, second)
 	})
 }
+
+// What an acquisition waited for can be told apart: others in the line, and then the delay.
+func TestAcquiredSaysWhenTheContenderWasFirst(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		hold := acquire(t, w.delayed())
+		d := new(diary)
+		called := time.Now()
+		waiting := lockInBackground(t.Context(), w.mutex(lock.Config{Delay: delay, Hooks: d.hooks()}))
+		synctest.Wait()
+		lost := w.lose(hold)
+		next := got(t, waiting)
+		d.want(t, "enqueued", "acquired")
+		e := d.events[1]
+		if e.First < lost.Sub(called) || e.Took < e.First+delay {
+			t.Errorf("it was first after %v and acquired after %v; the lock was lost after %v, and then comes the delay",
+				e.First, e.Took, lost.Sub(called))
+		}
+		unlock(t, next)
+		d.want(t, "released")
+		if e := d.events[2]; e.First != 0 || e.Stopping != 0 {
+			t.Errorf("got %+v", e)
+		}
+	})
+}

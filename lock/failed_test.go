@@ -363,10 +363,14 @@ func TestReleaseAfterASuspensionSaysSo(t *testing.T) {
 		hold := acquire(t, m)
 		w.Drop(hold.Session().ID())
 		<-hold.Context().Done()
+		time.Sleep(2 * time.Second) // in the world's time
 		unlock(t, hold)
 		d.want(t, "acquired", "released")
 		if e := d.events[1]; !errors.Is(e.Err, lock.ErrSuspended) || e.ID != d.events[0].ID {
 			t.Errorf("got %+v, want lock.ErrSuspended and ID %d", e, d.events[0].ID)
+		}
+		if got := d.events[1].Stopping; got != 2*time.Second {
+			t.Errorf("the holder went on for %v, want 2s", got)
 		}
 	})
 }

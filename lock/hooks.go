@@ -69,6 +69,12 @@ type Event struct {
 	Queued bool          // it had to wait for another contender: Enqueued is or was called
 	Since  time.Time     // when Lock was called; Released and Lost: when the lock was acquired
 	Took   time.Duration // from Since until now
+	// First is, for Acquired with FromServer and Queued, how long after Since the contender came to be first in its
+	// line. What is left of Took went by until the session was certain, and for Config.Delay. It is 0 if the contender
+	// has waited in no line, as a Semaphore's may.
+	First time.Duration
+	// Stopping is, for Released with an Err, how long before the unlock the hold's context had ended.
+	Stopping time.Duration
 	// Err is the error that Lock returns, for Failed, and that Unlock returns, for Lost. For Released it is a
 	// *RevokedError or ErrSuspended if the hold's context had ended for that before the unlock, and otherwise nil.
 	Err error

@@ -76,7 +76,7 @@ func (l *losses) end(o *line.Ownership) {
 	}
 	l.mu.Unlock()
 	for _, r := range lost {
-		if r.end(o.Err(), nil) {
+		if r.end(o.Err(), nil, 0) {
 			r.tell()
 		}
 	}

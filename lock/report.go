@@ -100,6 +100,9 @@ func (r *report) acquired(ctx context.Context, h *Hold) {
 	if r.hooks.Acquired != nil {
 		e := r.event
 		e.Took = took
+		if at := h.grant.Own().FirstAt(); e.Queued && e.How == FromServer && !at.IsZero() {
+			e.First = max(0, at.Sub(e.Since))
+		}
 		r.hooks.Acquired(ctx, e)
 	}
 	r.event.Since = r.event.Since.Add(took)
@@ -118,8 +121,8 @@ func (r *report) acquired(ctx context.Context, h *Hold) {
 }
 
 // end notes that the hold has ended, unless it had before, and reports whether that is so. Lost is why it was lost,
-// nil if it was given back, and stopped why its context had ended before that, if it had.
-func (r *report) end(lost, stopped error) bool {
+// nil if it was given back, and stopped why its context had ended before that, if it had, and since when.
+func (r *report) end(lost, stopped error, since time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.over {
@@ -128,7 +131,7 @@ func (r *report) end(lost, stopped error) bool {
 	r.over, r.lost = true, lost != nil
 	r.event.Took, r.event.Err = time.Since(r.event.Since), lost
 	if lost == nil && (errors.Is(stopped, ErrRevoked) || errors.Is(stopped, ErrSuspended)) {
-		r.event.Err = stopped
+		r.event.Err, r.event.Stopping = stopped, since
 	}
 	return true
 }
@@ -141,10 +144,11 @@ func (g *grant) released(lost error) {
 		return
 	}
 	var stopped error
+	var since time.Duration
 	if g.Use().Err() != nil {
-		stopped = g.Stopped()
+		stopped, since = g.Stopped(), g.StoppedFor()
 	}
-	r.end(lost, stopped)
+	r.end(lost, stopped, since)
 	if r.losses != nil {
 		r.losses.remove(r)
 	}

@@ -59,14 +59,14 @@ func (q *Queue) Consume(ctx context.Context, n int, handle func(ctx context.Cont
 // work is one goroutine of Consume.
 func (q *Queue) work(ctx context.Context, handle func(ctx context.Context, item *Item) error) error {
 	for {
-		item, err := q.Take(ctx)
+		items, err := q.dispatcher.take(ctx, 1, false)
 		switch {
 		case ctx.Err() != nil && err != nil:
 			return nil //nolint:nilerr // this is how it ends
 		case err != nil:
-			return err
+			return q.failed("take", err)
 		}
-		if err := item.handle(ctx, handle); err != nil && !errors.Is(err, ErrClaimLost) {
+		if err := items[0].handle(ctx, handle); err != nil && !errors.Is(err, ErrClaimLost) {
 			return err
 		}
 	}

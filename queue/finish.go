@@ -185,7 +185,7 @@ func (it *Item) begin() bool {
 	if it.finished || it.busy != nil {
 		return false
 	}
-	it.busy = make(chan struct{})
+	it.busy, it.settling = make(chan struct{}), time.Now()
 	return true
 }
 

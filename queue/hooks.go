@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/both"
@@ -15,11 +16,18 @@ import (
 // when the caller's context has ended before it was done. Then Done, Retried and Ended get the values of that context,
 // but not its end. Nil fields cost nothing. Hooks must not block.
 //
-// Each item that is delivered calls Claimed once, and then Ended once: when it is finished, or when its claim is lost.
-// Purge calls none of them.
+// Each call that puts messages calls Sending once, and then Sent once. Each item that is delivered calls Claimed once,
+// and then Ended once: when it is finished, or when its claim is lost. Purge calls none of them.
 type Hooks struct {
+	// Sending is called by Put, PutBatch and PutOnce before they check or send anything. It may change s.Messages,
+	// which are copies of the caller's, but for what they refer to: to add a header, it replaces Headers.
+	Sending func(ctx context.Context, s *Send)
+	// Sent is called before these calls return, with the same s, which then has the outcome.
+	Sent func(ctx context.Context, s *Send)
 	// Put is called when items were put, in one transaction: into which queue, by its path, and how many.
 	Put func(ctx context.Context, queue string, items int)
+	// Taken is called before Take, TryTake and TakeBatch return, after Claimed. Consume does not call it.
+	Taken func(ctx context.Context, t Taken)
 	// Claimed is called when an item is delivered, before Take or TakeBatch returns it and before Consume calls its
 	// handler. Item.Waited is how long it was ready.
 	Claimed func(ctx context.Context, item *Item)
@@ -40,7 +48,10 @@ type Hooks struct {
 // metrics.
 func (h Hooks) And(more Hooks) Hooks {
 	return Hooks{
+		Sending: both.Two(h.Sending, more.Sending),
+		Sent:    both.Two(h.Sent, more.Sent),
 		Put:     both.Three(h.Put, more.Put),
+		Taken:   both.Two(h.Taken, more.Taken),
 		Claimed: both.Two(h.Claimed, more.Claimed),
 		Done:    both.Two(h.Done, more.Done),
 		Retried: both.Three(h.Retried, more.Retried),
@@ -49,10 +60,50 @@ func (h Hooks) And(more Hooks) Hooks {
 	}
 }
 
+// Send is a call that puts messages.
+type Send struct {
+	Queue    string    // the queue's path
+	Messages []Message // as they are put
+
+	IDs []string // for Sent: what the call returns; PutOnce's id may be of an item that was put before
+	Err error    // for Sent: what the call returns
+}
+
+// sending calls the hook, and returns the call and the messages to put. The call is nil if no hook wants to know.
+func (p *producer) sending(ctx context.Context, messages []Message) (*Send, []Message) {
+	hooks := &p.cfg.Hooks
+	if hooks.Sending == nil && hooks.Sent == nil {
+		return nil, messages
+	}
+	s := &Send{Queue: p.layout.root, Messages: slices.Clone(messages)}
+	if hooks.Sending != nil {
+		hooks.Sending(ctx, s)
+	}
+	return s, s.Messages
+}
+
+// sent calls the hook with the outcome of a call, unless that is nil.
+func (p *producer) sent(ctx context.Context, s *Send, ids []string, err error) {
+	if s == nil || p.cfg.Hooks.Sent == nil {
+		return
+	}
+	s.IDs, s.Err = ids, err
+	p.cfg.Hooks.Sent(ctx, s)
+}
+
+// Taken is a call that takes items.
+type Taken struct {
+	Queue string        // the queue's path
+	Items []*Item       // what it returns; none if Err is not nil
+	Took  time.Duration // since it was called
+	Err   error         // what it returns
+}
+
 // ItemEnd says how the delivery of an item has ended.
 type ItemEnd struct {
 	Result Result
 	Took   time.Duration // since it was delivered
+	Finish time.Duration // the part of Took since the call began that has finished it; 0 if none was under way
 	Err    error         // why the claim was lost; nil unless Result is ResultLost
 }
 
@@ -152,6 +203,7 @@ func (it *Item) ending(err error, result Result) ItemEnd {
 		return ItemEnd{}
 	}
 	it.ended = true
+	end.Finish = time.Since(it.settling)
 	return end
 }
 

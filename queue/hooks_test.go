@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -464,4 +465,119 @@ func balances(t *testing.T, w *world, seed uint64) {
 	if len(d.open) > 0 || total != d.claimed || len(d.results) != 4 {
 		t.Errorf("%d were delivered, %d have not ended, results %v", d.claimed, len(d.open), d.results)
 	}
+}
+
+// Each call that puts messages is told of before and after, with its outcome. The hook can add headers to the items,
+// and the caller's messages stay as they are.
+func TestCallsThatPutAreToldAndTakeHeaders(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		ctx := t.Context()
+		var sending, sent []*queue.Send
+		hooks := queue.Hooks{
+			Sending: func(_ context.Context, s *queue.Send) {
+				sending = append(sending, s)
+				for i := range s.Messages {
+					s.Messages[i].Headers = map[string]string{"added": "by the hook"}
+				}
+			},
+			Sent: func(_ context.Context, s *queue.Send) { sent = append(sent, s) },
+		}
+		q := w.queue(queue.Config{Hooks: hooks, MaxPacket: 16 << 10})
+		mine := []queue.Message{{Body: []byte("a"), Headers: map[string]string{"mine": "1"}}, {Body: []byte("b")}}
+		tooLarge := queue.Message{Body: make([]byte, 1<<20)}
+		want := func(name string, n int, ids []string, err error) {
+			t.Helper()
+			if len(sending) != 1 || len(sent) != 1 || sending[0] != sent[0] {
+				t.Fatalf("%s: Sending was told %d times and Sent %d times, or of different calls",
+					name, len(sending), len(sent))
+			}
+			s := sent[0]
+			if s.Queue != root || len(s.Messages) != n || !slices.Equal(s.IDs, ids) || !errors.Is(err, s.Err) {
+				t.Errorf("%s: got %+v, want %d messages, %v, %v", name, s, n, ids, err)
+			}
+			sending, sent = nil, nil
+		}
+		id, err := q.Put(ctx, mine[0])
+		want("Put", 1, []string{id}, err)
+		ids, err := q.PutBatch(ctx, mine)
+		want("PutBatch", 2, ids, err)
+		id, added, err := q.PutOnce(ctx, "key", mine[0])
+		want("PutOnce", 1, []string{id}, err)
+		again, addedAgain, err := q.PutOnce(ctx, "key", mine[0])
+		want("PutOnce again", 1, []string{id}, err)
+		if id != again || !added || addedAgain {
+			t.Errorf("the second PutOnce added %v", addedAgain)
+		}
+		ids, err = q.PutBatch(ctx, []queue.Message{mine[1], tooLarge})
+		want("PutBatch of what is too large", 2, ids, err)
+		if !errors.Is(err, queue.ErrTooLarge) {
+			t.Error(err)
+		}
+		_, _, err = q.PutOnce(ctx, "other", tooLarge)
+		want("PutOnce of what is too large", 1, nil, err)
+		if !maps.Equal(mine[0].Headers, map[string]string{"mine": "1"}) || mine[1].Headers != nil {
+			t.Errorf("the caller's headers are %v and %v", mine[0].Headers, mine[1].Headers)
+		}
+		for range 4 {
+			item := take(t, q)
+			if got := item.Headers()["added"]; got != "by the hook" {
+				t.Errorf("got headers %v", item.Headers())
+			}
+			done(t, item)
+		}
+	})
+}
+
+// Calls that take are told of, but for those of Consume, and how long it took to finish an item.
+func TestCallsThatTakeAreTold(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var taken []queue.Taken
+		var ended []queue.ItemEnd
+		q := w.queue(queue.Config{Hooks: queue.Hooks{
+			Taken: func(_ context.Context, k queue.Taken) { taken = append(taken, k) },
+			Ended: func(_ context.Context, _ *queue.Item, end queue.ItemEnd) { ended = append(ended, end) },
+		}})
+		want := func(name string, n int, took time.Duration, err error) {
+			t.Helper()
+			if len(taken) != 1 {
+				t.Fatalf("%s: told %d times", name, len(taken))
+			}
+			if k := taken[0]; k.Queue != root || len(k.Items) != n || k.Took != took || !errors.Is(err, k.Err) {
+				t.Errorf("%s: got %+v", name, k)
+			}
+			taken = nil
+		}
+		_, err := q.TryTake(t.Context())
+		want("TryTake", 0, 0, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err = q.Take(ctx)
+		want("Take until ctx ends", 0, time.Minute, err)
+		putAll(t, q, 0, 3)
+		items, err := q.TakeBatch(t.Context(), 2)
+		want("TakeBatch", 2, 0, err)
+		pass(3 * time.Second)
+		if err := q.DoneAll(t.Context(), items); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		if err := q.Consume(ctx, 1, func(context.Context, *queue.Item) error {
+			pass(3 * time.Second)
+			w.Delay(time.Second)
+			stop()
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if len(taken) > 0 {
+			t.Error("Consume told of taking")
+		}
+		if len(ended) != 3 || ended[0].Finish != 0 || ended[0].Took != 3*time.Second {
+			t.Fatalf("got %+v", ended)
+		}
+		if e := ended[2]; e.Finish < time.Second || e.Finish > e.Took-3*time.Second {
+			t.Errorf("got %+v", e)
+		}
+	})
 }

@@ -33,6 +33,7 @@ type Item struct {
 	ctx      context.Context   //nolint:containedctx // nil until the caller asks for it
 	cancel   func(cause error) // ends ctx, and its timer
 	busy     chan struct{}     // it is being finished, until this is closed; nil if it is not
+	settling time.Time         // when the last call that was to finish it has begun to
 	finished bool
 	ended    bool // the hook Ended was told, or is about to be
 	over     bool // ctx has ended with ErrFinished, or does when it is created

@@ -32,7 +32,18 @@ const sweepEvery = 64
 func (q *Queue) PutOnce(
 	ctx context.Context, key string, m Message, ops ...zk.Op,
 ) (id string, added bool, err error) {
-	p, err := q.producer.wrap(&m, segment.NewID())
+	s, messages := q.producer.sending(ctx, []Message{m})
+	id, added, err = q.putOnce(ctx, key, &messages[0], ops)
+	var ids []string
+	if err == nil {
+		ids = []string{id}
+	}
+	q.producer.sent(ctx, s, ids, err)
+	return id, added, err
+}
+
+func (q *Queue) putOnce(ctx context.Context, key string, m *Message, ops []zk.Op) (id string, added bool, err error) {
+	p, err := q.producer.wrap(m, segment.NewID())
 	if err != nil {
 		return "", false, q.failed("put", err)
 	}

@@ -49,6 +49,13 @@ func (q *Queue) Put(ctx context.Context, m Message, ops ...zk.Op) (string, error
 // Given ops, all items and these writes go in one transaction, as with Put. It returns ErrTooLarge if they do not fit
 // into one.
 func (q *Queue) PutBatch(ctx context.Context, messages []Message, ops ...zk.Op) ([]string, error) {
+	s, messages := q.producer.sending(ctx, messages)
+	ids, err := q.putBatch(ctx, messages, ops)
+	q.producer.sent(ctx, s, ids, err)
+	return ids, err
+}
+
+func (q *Queue) putBatch(ctx context.Context, messages []Message, ops []zk.Op) ([]string, error) {
 	if len(ops) > 0 && len(messages) == 0 {
 		return nil, q.failed("put", fmt.Errorf("%w: operations without a message", zk.BadArguments))
 	}

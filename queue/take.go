@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -39,19 +40,19 @@ type dispatcher struct {
 // servers had told this process when Take was called. Several consumers each take their own part of the queue, of at
 // most Config.Prefetch items.
 func (q *Queue) Take(ctx context.Context) (*Item, error) {
-	items, err := q.dispatcher.take(ctx, 1, false)
-	if err != nil {
-		return nil, q.failed("take", err)
-	}
-	return items[0], nil
+	return one(q.take(ctx, 1, false))
 }
 
 // TryTake returns the next item if one is ready, and ErrEmpty at once if none is, which is also
 // ErrPaused or ErrLimited if that is why.
 func (q *Queue) TryTake(ctx context.Context) (*Item, error) {
-	items, err := q.dispatcher.take(ctx, 1, true)
+	return one(q.take(ctx, 1, true))
+}
+
+// one returns the item of a call that wanted one.
+func one(items []*Item, err error) (*Item, error) {
 	if err != nil {
-		return nil, q.failed("take", err)
+		return nil, err
 	}
 	return items[0], nil
 }
@@ -62,11 +63,24 @@ func (q *Queue) TakeBatch(ctx context.Context, n int) ([]*Item, error) {
 	if n < 1 || n > maxPrefetch {
 		return nil, q.failed("take", zk.BadArguments)
 	}
-	items, err := q.dispatcher.take(ctx, n, false)
-	if err != nil {
-		return nil, q.failed("take", err)
+	return q.take(ctx, n, false)
+}
+
+// take calls the hook for calls that take items.
+func (q *Queue) take(ctx context.Context, want int, try bool) ([]*Item, error) {
+	hook := q.cfg.Hooks.Taken
+	var since time.Time
+	if hook != nil {
+		since = time.Now()
 	}
-	return items, nil
+	items, err := q.dispatcher.take(ctx, want, try)
+	if err != nil {
+		items, err = nil, q.failed("take", err)
+	}
+	if hook != nil {
+		hook(ctx, Taken{Queue: q.layout.root, Items: items, Took: time.Since(since), Err: err})
+	}
+	return items, err
 }
 
 func (d *dispatcher) take(ctx context.Context, want int, try bool) ([]*Item, error) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -25,6 +26,8 @@ type Own struct {
 	nodes     []*node     // in the order of the lines
 	positions []*position // empty for nodes that wait for nothing: permits, and the node lock's
 	shared    bool        // its node has a name that nodes of other contenders have, too
+
+	firstAt time.Time // when Await has ended well; it is written before anybody else knows the contender
 
 	mu       sync.Mutex // guards released and the watches of the nodes; never held while anything is waited for
 	released bool
@@ -84,6 +87,9 @@ func (o *Own) First() bool {
 
 // Self returns our contender in the first line.
 func (o *Own) Self() Contender { return o.positions[0].self }
+
+// FirstAt returns when the contender came to be first in its lines, the zero time if it waits in none.
+func (o *Own) FirstAt() time.Time { return o.firstAt }
 
 // Certify returns nil if the session is certain to live and the nodes are there. Otherwise it releases them and returns
 // why: ErrGone if one of them is missing.

@@ -34,6 +34,7 @@ type Ownership struct {
 	asked      *string          // the key of the last request for it, nil if there was none
 	exchanging bool             // own is being exchanged for another
 	gone       bool             // it vanished meanwhile: by that, or by another client
+	stoppedAt  time.Time        // the first call of Stop
 	removal    *attempt.Removal // of own, once the ownership was released; nil before
 }
 
@@ -70,7 +71,24 @@ func (o *Ownership) Session() *zk.Session { return o.sess }
 
 // Stop ends the contexts of the holds, for that cause, but not the ownership: the nodes stay, and no other contender
 // comes in, until it is released.
-func (o *Ownership) Stop(cause error) { o.stop(cause) }
+func (o *Ownership) Stop(cause error) {
+	o.mu.Lock()
+	if o.stoppedAt.IsZero() {
+		o.stoppedAt = time.Now()
+	}
+	o.mu.Unlock()
+	o.stop(cause)
+}
+
+// StoppedFor returns for how long the ownership has been stopped, 0 if it was not.
+func (o *Ownership) StoppedFor() time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.stoppedAt.IsZero() {
+		return 0
+	}
+	return time.Since(o.stoppedAt)
+}
 
 // Use returns a context that ends when no hold may go on: when the ownership was stopped, or has ended.
 func (o *Ownership) Use() context.Context { return o.use }

@@ -110,6 +110,14 @@ func (p *position) owns(c Contender) bool {
 // deleted meanwhile, and otherwise why it stopped: ctx's cause or the session's error. The nodes stay; the caller
 // releases them.
 func (o *Own) Await(ctx context.Context) error {
+	err := o.await(ctx)
+	if err == nil {
+		o.firstAt = time.Now()
+	}
+	return err
+}
+
+func (o *Own) await(ctx context.Context) error {
 	if len(o.positions) > 1 && o.First() {
 		return nil
 	}

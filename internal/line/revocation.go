@@ -61,7 +61,7 @@ func (o *Ownership) Asked(r Asked) {
 		ctx, cancel := o.NewContext()
 		defer cancel(nil)
 		if ctx.Err() == nil && r.Agrees(ctx) {
-			o.stop(r.Cause)
+			o.Stop(r.Cause)
 		}
 	}()
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/seed-a3166700/turnstile/internal/outcome"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -81,7 +82,7 @@ func (m *Metrics) ZK() zk.Hooks {
 		},
 		Ended: func(_ int64, cause error) {
 			c.setCertain(who, time.Time{})
-			c.sessions.WithLabelValues(sessionEnd(cause)).Inc()
+			c.sessions.WithLabelValues(outcome.OfSession(cause)).Inc()
 		},
 		Connected: func(string) { connected.Inc() },
 		Disconnected: func(_ string, err error) {
@@ -128,22 +129,6 @@ func (c *clients) vectors() group {
 	return group{c.requests, c.sessions, c.disconnects, c.proofs, c.took, c.connected, c.timeout}
 }
 
-// sessionEnd says why a session has ended.
-func sessionEnd(err error) string {
-	switch {
-	case errors.Is(err, zk.ErrExpired):
-		return "expired"
-	case errors.Is(err, zk.ErrLost):
-		return "lost"
-	case errors.Is(err, zk.ErrClosed):
-		return "closed"
-	case errors.Is(err, zk.ErrAuthFailed):
-		return "auth_failed"
-	default:
-		return other
-	}
-}
-
 // reason says why a connection has ended.
 func reason(err error) string {
 	switch {
@@ -153,8 +138,8 @@ func reason(err error) string {
 		return "moved"
 	case errors.Is(err, zk.ErrProtocol):
 		return "protocol"
-	case sessionEnd(err) != other:
-		return sessionEnd(err)
+	case outcome.OfSession(err) != other:
+		return outcome.OfSession(err)
 	default:
 		return "network"
 	}
@@ -181,7 +166,7 @@ func code(err error) string {
 	case errors.Is(err, zk.ErrReplyTooLarge):
 		return "reply_too_large"
 	default:
-		return sessionEnd(err)
+		return outcome.OfSession(err)
 	}
 }
 

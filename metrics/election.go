@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seed-a3166700/turnstile/elect"
+	"github.com/seed-a3166700/turnstile/internal/outcome"
 )
 
 // elections are the metrics of all elections.
@@ -66,8 +67,8 @@ func (m *Metrics) Elect() elect.Hooks {
 			l.campaign.WithLabelValues(s.name, "elected").Observe(e.Took.Seconds())
 		},
 		Failed: func(ctx context.Context, e elect.Event) {
-			outcome := failure(ctx, e.Err, elect.ErrLed, "led")
-			l.campaign.WithLabelValues(l.names.of(e.Path).name, outcome).Observe(e.Took.Seconds())
+			s := l.names.of(e.Path)
+			l.campaign.WithLabelValues(s.name, outcome.OfFailure(ctx, e.Err)).Observe(e.Took.Seconds())
 		},
 		Resigned: func(e elect.Event) {
 			if errors.Is(e.Err, elect.ErrRevoked) {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/seed-a3166700/turnstile/internal/outcome"
 	"github.com/seed-a3166700/turnstile/lock"
-	"github.com/seed-a3166700/turnstile/zk"
 )
 
 // locks are the metrics of all locks. Passing a lock on in memory is so fast that counting must be, too: it takes one
@@ -63,8 +63,10 @@ const (
 )
 
 var (
-	outcomes = [...]string{"acquired", "held", "canceled", "deadlock", "refused", "error"}
-	ends     = [...]string{"released", "lost", "revoked"}
+	outcomes = [...]string{
+		outcome.Acquired, outcome.Held, outcome.Canceled, outcome.Deadlock, outcome.Refused, outcome.Error,
+	}
+	ends = [...]string{"released", "lost", "revoked"}
 )
 
 // The causes of losses that each lock shows from the beginning, so that an alert sees the first loss.
@@ -172,12 +174,12 @@ func (k *lockHooks) acquired(_ context.Context, e lock.Event) {
 
 func (k *lockHooks) failed(ctx context.Context, e lock.Event) {
 	s := k.series(&e)
-	outcome := slices.Index(outcomes[:], failure(ctx, e.Err, lock.ErrHeld, outcomes[outcomeHeld]))
+	at := slices.Index(outcomes[:], outcome.OfFailure(ctx, e.Err))
 	s.mu.Lock()
 	if e.Queued {
 		s.waits.end(e.ID)
 	}
-	observe(&s.wait[outcome], e)
+	observe(&s.wait[at], e)
 	s.mu.Unlock()
 }
 
@@ -201,7 +203,7 @@ func (k *lockHooks) lost(e lock.Event) { k.endEarly(e, endLost) }
 // endEarly counts a hold that has ended before it was unlocked.
 func (k *lockHooks) endEarly(e lock.Event, end int) {
 	s := k.series(&e)
-	k.locks.lost.WithLabelValues(s.name, cause(e.Err)).Inc()
+	k.locks.lost.WithLabelValues(s.name, outcome.OfLoss(e.Err)).Inc()
 	s.end(e, end)
 }
 
@@ -269,10 +271,10 @@ func (l *locks) collect(s *lockSeries) (all []prometheus.Metric) {
 		all = append(all, prometheus.MustNewConstMetric(l.acquired, prometheus.CounterValue, float64(s.acquired[how]),
 			s.name, s.kind, how.String()))
 	}
-	for outcome, h := range s.wait {
+	for at, h := range s.wait {
 		if h != nil {
 			all = append(all,
-				h.export(l.wait, labels("lock", s.name, "kind", s.kind, "outcome", outcomes[outcome])))
+				h.export(l.wait, labels("lock", s.name, "kind", s.kind, "outcome", outcomes[at])))
 		}
 	}
 	for end, h := range s.hold {
@@ -281,36 +283,4 @@ func (l *locks) collect(s *lockSeries) (all []prometheus.Metric) {
 		}
 	}
 	return all
-}
-
-// failure says why an acquisition has failed. Taken is the error of a try while another contender has what was tried.
-func failure(ctx context.Context, err, taken error, takenName string) string {
-	switch {
-	case errors.Is(err, taken):
-		return takenName
-	case errors.Is(err, lock.ErrDeadlock):
-		return outcomes[outcomeDeadlock]
-	case ctx.Err() != nil && (errors.Is(err, context.Cause(ctx)) || errors.Is(err, ctx.Err())):
-		return "canceled"
-	case zk.OutcomeOf(err) == zk.Refused:
-		return "refused"
-	default:
-		return "error"
-	}
-}
-
-// cause says why a hold was lost.
-func cause(err error) string {
-	switch {
-	case errors.Is(err, lock.ErrRevoked):
-		return "revoked"
-	case errors.Is(err, lock.ErrSuspended):
-		return "suspended"
-	case errors.Is(err, lock.ErrDeleted):
-		return "deleted"
-	case errors.Is(err, zk.ErrUncertain):
-		return "uncertain"
-	default:
-		return sessionEnd(err)
-	}
 }

@@ -140,7 +140,7 @@ func (q *Queue) DoneAll(ctx context.Context, items []*Item) error {
 			rest = rest[n:]
 		}
 		for _, a := range mine {
-			end := a.item.end(a.err, ResultDone)
+			end := a.item.end(a.err, ItemEnd{Result: ResultDone})
 			if a.err == nil {
 				a.item.tellDone(ctx)
 			}

@@ -25,9 +25,9 @@ import (
 // and goes on in the background.
 func (it *Item) Done(ctx context.Context, ops ...zk.Op) error {
 	if len(ops) == 0 {
-		return it.finish(ctx, ResultDone, it.acknowledge, it.tellDone)
+		return it.finish(ctx, ItemEnd{Result: ResultDone}, it.acknowledge, it.tellDone)
 	}
-	return it.finish(ctx, ResultDone, func() error { return it.remove(removal{ops: ops, final: true}) }, it.tellDone)
+	return it.finish(ctx, ItemEnd{Result: ResultDone}, func() error { return it.remove(removal{ops: ops, final: true}) }, it.tellDone)
 }
 
 // tellDone calls the hook. Ctx is that of the caller, which may have left.
@@ -88,7 +88,7 @@ func (it *Item) Return(ctx context.Context, delay time.Duration) error {
 
 // Reject moves the item to the dead letters, with the reason. It fails as Done does.
 func (it *Item) Reject(ctx context.Context, reason string) error {
-	return it.finish(ctx, ResultDead, func() error {
+	return it.finish(ctx, ItemEnd{Result: ResultDead, Err: reasonError(reason)}, func() error {
 		it.endContext()
 		return it.moveToDead(reason)
 	}, nil)
@@ -111,7 +111,7 @@ func (it *Item) again(ctx context.Context, delay time.Duration, attempts int, re
 	if delay < 0 || delay > maxDelay {
 		return it.failed(fmt.Errorf("delay must be between 0 and ten years: %v", delay))
 	}
-	return it.finish(ctx, ResultRetried, func() error {
+	return it.finish(ctx, ItemEnd{Result: ResultRetried, Err: reasonError(reason)}, func() error {
 		it.endContext()
 		if delay < time.Millisecond && it.co.mayPutBack() {
 			return it.putBack(attempts - it.rec.Attempts)
@@ -133,9 +133,17 @@ func (it *Item) again(ctx context.Context, delay time.Duration, attempts int, re
 	})
 }
 
-// finish calls f to finish the item with that result, unless another call does or has, and then told, unless nil. If
-// ctx ends first, f goes on: it ends with the session at the latest.
-func (it *Item) finish(ctx context.Context, result Result, f func() error, told func(context.Context)) error {
+// reasonError returns a reason as an error, nil if there is none.
+func reasonError(reason string) error {
+	if reason == "" {
+		return nil
+	}
+	return errors.New(reason)
+}
+
+// finish calls f to finish the item as wanted says, unless another call does or has, and then told, unless nil. If ctx
+// ends first, f goes on: it ends with the session at the latest.
+func (it *Item) finish(ctx context.Context, wanted ItemEnd, f func() error, told func(context.Context)) error {
 	if ctx.Err() != nil {
 		return it.failed(context.Cause(ctx))
 	}
@@ -145,7 +153,7 @@ func (it *Item) finish(ctx context.Context, result Result, f func() error, told 
 	var err error
 	if left := through(ctx, func() {
 		err = f()
-		end := it.end(err, result)
+		end := it.end(err, wanted)
 		if err == nil && told != nil {
 			told(ctx)
 		}
@@ -190,7 +198,7 @@ func (it *Item) begin() bool {
 }
 
 // end ends a call that was to finish the item. It returns what to tell the hook.
-func (it *Item) end(err error, result Result) ItemEnd {
+func (it *Item) end(err error, wanted ItemEnd) ItemEnd {
 	it.mu.Lock()
 	defer it.mu.Unlock()
 	close(it.busy)
@@ -199,7 +207,7 @@ func (it *Item) end(err error, result Result) ItemEnd {
 		it.finished = true
 		it.cancelContext(cmp.Or(err, ErrFinished))
 	}
-	return it.ending(err, result)
+	return it.ending(err, wanted)
 }
 
 // settle calls f, which finishes the item, and again if another call that was about to finish it then has failed: the

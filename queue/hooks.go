@@ -104,7 +104,9 @@ type ItemEnd struct {
 	Result Result
 	Took   time.Duration // since it was delivered
 	Finish time.Duration // the part of Took since the call began that has finished it; 0 if none was under way
-	Err    error         // why the claim was lost; nil unless Result is ResultLost
+	// Err is why the claim was lost, for ResultLost. For ResultRetried and ResultDead it is the reason, if there is one:
+	// Return has none.
+	Err error
 }
 
 // Result is what has become of an item that was delivered.
@@ -187,10 +189,10 @@ func (co *consumer) lostFor() error {
 	return fmt.Errorf("%w: %w", ErrClaimLost, err)
 }
 
-// ending returns how the item ends when a call that was to finish it, with that result, has come to err. It returns
-// the zero ItemEnd if the item does not end: it has before, or is still the caller's. The caller holds it.mu.
-func (it *Item) ending(err error, result Result) ItemEnd {
-	end := ItemEnd{Result: result}
+// ending returns how the item ends when a call that was to finish it, as wanted says, has come to err. It returns the
+// zero ItemEnd if the item does not end: it has before, or is still the caller's. The caller holds it.mu.
+func (it *Item) ending(err error, wanted ItemEnd) ItemEnd {
+	end := wanted
 	switch {
 	case it.ended:
 		return ItemEnd{}

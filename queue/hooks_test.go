@@ -125,8 +125,12 @@ func TestEachDeliveryEndsWithItsResult(t *testing.T) {
 			if err := c.finish(item); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
-			if end := d.want(c.want); end.Took != 3*time.Second {
+			end := d.want(c.want)
+			if end.Took != 3*time.Second {
 				t.Errorf("%s: took %v, want 3s", name, end.Took)
+			}
+			if failed := name == "failed" || name == "rejected"; failed != (end.Err != nil) {
+				t.Errorf("%s: the reason is %v", name, end.Err)
 			}
 			if err := item.Done(t.Context()); !errors.Is(err, queue.ErrFinished) {
 				t.Errorf("%s, and then done: got %v", name, err)

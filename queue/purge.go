@@ -234,7 +234,7 @@ func (f *fetcher) removeAll(ctx context.Context, items []*Item) (int, error) {
 		ctx := context.WithoutCancel(ctx)
 		var wg sync.WaitGroup
 		for i, it := range items {
-			wg.Go(func() { errs[i] = it.finish(ctx, ResultDone, it.purge, nil) })
+			wg.Go(func() { errs[i] = it.finish(ctx, ItemEnd{Result: ResultDone}, it.purge, nil) })
 		}
 		wg.Wait()
 	}); left != nil {

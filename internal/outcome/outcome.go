@@ -49,7 +49,7 @@ func OfLoss(err error) string {
 		return "revoked"
 	case errors.Is(err, lock.ErrSuspended):
 		return "suspended"
-	case errors.Is(err, lock.ErrDeleted):
+	case errors.Is(err, lock.ErrDeleted), errors.Is(err, elect.ErrDeleted):
 		return "deleted"
 	case errors.Is(err, zk.ErrUncertain):
 		return "uncertain"

@@ -6,7 +6,7 @@ func (t *Tracing) Open() (n int) {
 		n++
 		return true
 	}
-	for _, s := range []*spans[uint64]{&t.acquiring, &t.holding, &t.campaigning, &t.leading} {
+	for _, s := range []*spans{&t.acquiring, &t.holding, &t.campaigning, &t.leading} {
 		s.open.Range(count)
 	}
 	t.sending.Range(count)

@@ -51,10 +51,10 @@ type Tracing struct {
 	names      func(path string) string
 
 	// Spans that have not ended. Hooks that end a span are told of the same key as those that began it, once.
-	acquiring, holding   spans[uint64] // by the number of the call of Lock
-	campaigning, leading spans[uint64] // by the number of the campaign
-	sending              sync.Map      // by the *queue.Send
-	processing           sync.Map      // by the *queue.Item
+	acquiring, holding   spans    // by the number of the call of Lock
+	campaigning, leading spans    // by the number of the campaign
+	sending              sync.Map // by the *queue.Send
+	processing           sync.Map // by the *queue.Item
 }
 
 // The attributes and names of spans of queues are those of this version of the semantic conventions, in which those
@@ -88,8 +88,14 @@ func (t *Tracing) start(
 		append(more, trace.WithSpanKind(kind), trace.WithTimestamp(at))...)
 }
 
+// client is an option of spans of calls to the servers. It is here because making one is not free.
+var client = trace.WithSpanKind(trace.SpanKindClient) //nolint:gochecknoglobals // never changes
+
 // fail gives a span an error: a word for its kind, and its text.
 func fail(span trace.Span, kind string, err error) {
+	if !span.IsRecording() {
+		return
+	}
 	span.SetAttributes(attribute.String("error.type", kind))
 	span.SetStatus(codes.Error, text(err.Error()))
 }
@@ -105,27 +111,31 @@ func text(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// A spans has spans that have not ended, by their keys. It takes none that are not recorded: nothing is to be said of
-// them.
-type spans[K comparable] struct{ open sync.Map }
+// A spans has spans that have not ended, by their numbers. It takes none that are not recorded: nothing is to be said
+// of them.
+type spans struct{ open sync.Map }
 
-func (s *spans[K]) begin(key K, span trace.Span) {
+func (s *spans) begin(id uint64, span trace.Span) {
 	if span.IsRecording() {
-		s.open.Store(key, span)
+		s.open.Store(id, span)
 	}
 }
 
 // get returns a span that was begun; one that records nothing if there is none.
-func (s *spans[K]) get(key K) trace.Span {
-	if span, ok := s.open.Load(key); ok {
+func (s *spans) get(id uint64) trace.Span {
+	if span, ok := s.open.Load(id); ok {
 		return span.(trace.Span)
 	}
-	return trace.SpanFromContext(context.Background())
+	return nothing
 }
 
 // take is get, and forgets the span.
-func (s *spans[K]) take(key K) trace.Span {
-	span := s.get(key)
-	s.open.Delete(key)
-	return span
+func (s *spans) take(id uint64) trace.Span {
+	if span, ok := s.open.LoadAndDelete(id); ok {
+		return span.(trace.Span)
+	}
+	return nothing
 }
+
+// nothing is a span that records nothing.
+var nothing = trace.SpanFromContext(context.Background()) //nolint:gochecknoglobals // never changes

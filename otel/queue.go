@@ -113,7 +113,7 @@ func (t *Tracing) ended(ctx context.Context, item *queue.Item, end queue.ItemEnd
 	now := time.Now()
 	result := attribute.String("turnstile.queue.result", end.Result.String())
 	span := stored.(trace.Span)
-	if end.Finish > 0 {
+	if end.Finish > 0 || end.Result != queue.ResultLost {
 		_, settle := t.start(trace.ContextWithSpan(ctx, span), "settle", item.Queue(), trace.SpanKindClient,
 			now.Add(-end.Finish), t.messaging(item.Queue(), "settle", "settle"), trace.WithLinks(t.link(item)...),
 			trace.WithAttributes(attribute.String("messaging.message.id", item.ID()), result))

@@ -576,7 +576,7 @@ func TestAcquiredSaysWhenTheContenderWasFirst(t *testing.T) {
 		d.want(t, "enqueued", "acquired")
 		e := d.events[1]
 		if e.First < lost.Sub(called) || e.Took < e.First+delay {
-			t.Errorf("it was first after %v and acquired after %v; the lock was lost after %v, and then comes the delay",
+			t.Errorf("it was first after %v and acquired after %v; the lock was lost after %v",
 				e.First, e.Took, lost.Sub(called))
 		}
 		unlock(t, next)

@@ -25,7 +25,8 @@ func TestCampaignsAndLeadershipsAreSpansOfTheCaller(t *testing.T) {
 		c, other := w.candidate(), w.candidate()
 		leads := must[*elect.Leadership](t)(c.Campaign(ctx))
 		campaign := w.one(campaignSpan)
-		wants(t, campaign, caller, "", 0, "turnstile.election.path=/leader/shard-7", "turnstile.election.outcome=elected")
+		wants(t, campaign, caller, "", 0, "turnstile.election.path=/leader/shard-7",
+			"turnstile.election.outcome=elected")
 		w.recorder.Reset()
 
 		if _, err := other.TryCampaign(ctx); !errors.Is(err, elect.ErrLed) {

@@ -38,7 +38,8 @@ func TestAcquisitionAndHoldAreSpansOfTheCaller(t *testing.T) {
 		_ = hold.Unlock()
 		acquire, held := w.one(acquireSpan), w.one(holdSpan)
 		wants(t, acquire, caller, "", 0, "turnstile.lock.path=/jobs/import-42", "turnstile.lock.kind=exclusive",
-			"turnstile.lock.outcome=acquired", "turnstile.lock.how=server", fmt.Sprintf("turnstile.lock.token=%d", hold.Token()))
+			"turnstile.lock.outcome=acquired", "turnstile.lock.how=server",
+			fmt.Sprintf("turnstile.lock.token=%d", hold.Token()))
 		wantEvents(t, acquire)
 		wants(t, held, caller, "", 3*time.Second, "turnstile.lock.end=released", "turnstile.lock.path=/jobs/import-42")
 		wantLinks(t, held, acquire)
@@ -147,7 +148,8 @@ func TestDeadlockIsAnEventAndAnError(t *testing.T) {
 			t.Fatal(err)
 		}
 		acquire := w.one(acquireSpan)
-		wants(t, acquire, nil, "deadlock", acquire.EndTime().Sub(acquire.StartTime()), "turnstile.lock.outcome=deadlock")
+		wants(t, acquire, nil, "deadlock", acquire.EndTime().Sub(acquire.StartTime()),
+			"turnstile.lock.outcome=deadlock")
 		if n := len(acquire.Events()); n != 2 || acquire.Events()[1].Name != "deadlock" {
 			t.Errorf("got %v", acquire.Events())
 		}

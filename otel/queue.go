@@ -37,7 +37,7 @@ func (t *Tracing) Context(ctx context.Context, item *queue.Item) context.Context
 
 // send begins the span of a call that puts messages, and has them carry its context.
 func (t *Tracing) send(ctx context.Context, s *queue.Send) {
-	ctx, span := t.start(ctx, "send", s.Queue, trace.SpanKindProducer, time.Now(), t.messaging(s.Queue, "send", "send"))
+	ctx, span := t.start(ctx, "send", s.Queue, trace.SpanKindProducer, time.Now(), t.messaging(s.Queue, "send"))
 	for i := range s.Messages {
 		t.inject(ctx, &s.Messages[i])
 	}
@@ -86,7 +86,7 @@ func (t *Tracing) taken(ctx context.Context, k queue.Taken) {
 	}
 	now := time.Now()
 	_, span := t.start(ctx, "receive", k.Queue, trace.SpanKindClient, now.Add(-k.Took),
-		t.messaging(k.Queue, "receive", "receive"), trace.WithLinks(links...), trace.WithAttributes(count(len(k.Items))))
+		t.messaging(k.Queue, "receive"), trace.WithLinks(links...), trace.WithAttributes(count(len(k.Items))))
 	if k.Err != nil {
 		fail(span, outcome.OfFailure(ctx, k.Err), k.Err)
 	}
@@ -97,7 +97,7 @@ func (t *Tracing) taken(ctx context.Context, k queue.Taken) {
 // may wait for days, and be delivered again.
 func (t *Tracing) claimed(ctx context.Context, item *queue.Item) {
 	_, span := t.start(ctx, "process", item.Queue(), trace.SpanKindConsumer, time.Now(),
-		t.messaging(item.Queue(), "process", "process"), trace.WithLinks(t.link(item)...), trace.WithAttributes(
+		t.messaging(item.Queue(), "process"), trace.WithLinks(t.link(item)...), trace.WithAttributes(
 			attribute.String("messaging.message.id", item.ID()),
 			attribute.Int("turnstile.queue.attempt", item.Attempt()),
 			attribute.Float64("turnstile.queue.waited", item.Waited().Seconds())))
@@ -115,7 +115,7 @@ func (t *Tracing) ended(ctx context.Context, item *queue.Item, end queue.ItemEnd
 	span := stored.(trace.Span)
 	if end.Finish > 0 || end.Result != queue.ResultLost {
 		_, settle := t.start(trace.ContextWithSpan(ctx, span), "settle", item.Queue(), trace.SpanKindClient,
-			now.Add(-end.Finish), t.messaging(item.Queue(), "settle", "settle"), trace.WithLinks(t.link(item)...),
+			now.Add(-end.Finish), t.messaging(item.Queue(), "settle"), trace.WithLinks(t.link(item)...),
 			trace.WithAttributes(attribute.String("messaging.message.id", item.ID()), result))
 		if end.Result == queue.ResultLost {
 			fail(settle, end.Result.String(), end.Err)
@@ -133,12 +133,12 @@ func (t *Tracing) ended(ctx context.Context, item *queue.Item, end queue.ItemEnd
 }
 
 // messaging returns the attributes of the semantic conventions for messaging.
-func (t *Tracing) messaging(path, operation, kind string) trace.SpanStartEventOption {
+func (t *Tracing) messaging(path, operation string) trace.SpanStartEventOption {
 	attributes := []attribute.KeyValue{
 		attribute.String("messaging.system", "turnstile"),
 		attribute.String("messaging.destination.name", text(path)),
 		attribute.String("messaging.operation.name", operation),
-		attribute.String("messaging.operation.type", kind),
+		attribute.String("messaging.operation.type", operation),
 	}
 	if name := text(t.names(path)); name != path {
 		attributes = append(attributes, attribute.String("messaging.destination.template", name))

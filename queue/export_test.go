@@ -30,7 +30,9 @@ func (q *Queue) HoldWrites() func() {
 func (it *Item) BeginFinish() bool { return it.begin() }
 
 // EndFinish ends it, with what the servers have answered.
-func (it *Item) EndFinish(ctx context.Context, err error) { it.tellEnded(ctx, it.end(err, ItemEnd{Result: ResultDone})) }
+func (it *Item) EndFinish(ctx context.Context, err error) {
+	it.tellEnded(ctx, it.end(err, ItemEnd{Result: ResultDone}))
+}
 
 // KeptForHooks returns how many items are kept until they have ended.
 func (q *Queue) KeptForHooks() int {

@@ -24,10 +24,11 @@ import (
 // acknowledgement had reached the servers in the session's last moments. If ctx ends first, it returns ctx's cause
 // and goes on in the background.
 func (it *Item) Done(ctx context.Context, ops ...zk.Op) error {
-	if len(ops) == 0 {
-		return it.finish(ctx, ItemEnd{Result: ResultDone}, it.acknowledge, it.tellDone)
+	f := it.acknowledge
+	if len(ops) > 0 {
+		f = func() error { return it.remove(removal{ops: ops, final: true}) }
 	}
-	return it.finish(ctx, ItemEnd{Result: ResultDone}, func() error { return it.remove(removal{ops: ops, final: true}) }, it.tellDone)
+	return it.finish(ctx, ItemEnd{Result: ResultDone}, f, it.tellDone)
 }
 
 // tellDone calls the hook. Ctx is that of the caller, which may have left.

@@ -104,8 +104,8 @@ type ItemEnd struct {
 	Result Result
 	Took   time.Duration // since it was delivered
 	Finish time.Duration // the part of Took since the call began that has finished it; 0 if none was under way
-	// Err is why the claim was lost, for ResultLost. For ResultRetried and ResultDead it is the reason, if there is one:
-	// Return has none.
+	// Err is why the claim was lost, for ResultLost. For ResultRetried and ResultDead it is the reason, if there is
+	// one: Return has none.
 	Err error
 }
 

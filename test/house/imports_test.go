@@ -77,6 +77,7 @@ var rules = []rule{
 		path: "queue",
 		ours: []string{"zk", "internal/attempt", "internal/both", "internal/line", "queue/internal/segment"},
 	},
+	{path: "internal/outcome", ours: []string{"zk", "lock", "elect"}},
 	{path: "queue/classic", ours: []string{"zk", "internal/attempt", "internal/line", "queue"}}, // queue for its errors
 
 	{path: "internal/survey", ours: []string{"zk", "internal/attempt", "internal/line", "lock"}},

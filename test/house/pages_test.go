@@ -16,12 +16,12 @@ const root = "../../"
 
 func TestGoOfThePagesIsInAnExampleThatIsTested(t *testing.T) {
 	t.Parallel()
-	ours := allOf(t, "examples/*/*.go") + read(t, "fence/sqlite/example_test.go")
+	ours := allOf(t, "examples/*/*.go") + read(t, "fence/sqlite/example_test.go") + read(t, "otel/example_test.go")
 	others := allOf(t, "test/bench/migrating/*.go")
 	for _, page := range []string{
 		"README.md", "docs/library.md", "docs/queues.md", "docs/fencing.md", "docs/migrating.md",
 		"docs/migrating-curator.md", "docs/migrating-curator-data.md", "docs/migrating-kazoo.md",
-		"docs/migrating-others.md",
+		"docs/migrating-others.md", "docs/tracing.md",
 	} {
 		blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read(t, page), -1)
 		if len(blocks) == 0 {
@@ -30,8 +30,8 @@ func TestGoOfThePagesIsInAnExampleThatIsTested(t *testing.T) {
 		for _, block := range blocks {
 			peers := page == "docs/migrating-others.md" && strings.Contains(others, block[1])
 			if !peers && !strings.Contains(ours, block[1]) {
-				t.Errorf("this block of %s is in no program of examples, nor in the Example of fence/sqlite, nor, for "+
-					"other projects' code, in test/bench/migrating:\n%s", page, block[1])
+				t.Errorf("this block of %s is in no program of examples, nor in the Examples of fence/sqlite and "+
+					"otel, nor, for other projects' code, in test/bench/migrating:\n%s", page, block[1])
 			}
 		}
 	}

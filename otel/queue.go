@@ -82,7 +82,7 @@ func (t *Tracing) taken(ctx context.Context, k queue.Taken) {
 	}
 	var links []trace.Link
 	for _, item := range k.Items {
-		links = append(links, t.link(item)...)
+		links = append(links, t.link(ctx, item)...)
 	}
 	now := time.Now()
 	_, span := t.start(ctx, "receive", k.Queue, trace.SpanKindClient, now.Add(-k.Took),
@@ -97,7 +97,7 @@ func (t *Tracing) taken(ctx context.Context, k queue.Taken) {
 // may wait for days, and be delivered again.
 func (t *Tracing) claimed(ctx context.Context, item *queue.Item) {
 	_, span := t.start(ctx, "process", item.Queue(), trace.SpanKindConsumer, time.Now(),
-		t.messaging(item.Queue(), "process"), trace.WithLinks(t.link(item)...), trace.WithAttributes(
+		t.messaging(item.Queue(), "process"), trace.WithLinks(t.link(ctx, item)...), trace.WithAttributes(
 			attribute.String("messaging.message.id", item.ID()),
 			attribute.Int("turnstile.queue.attempt", item.Attempt()),
 			attribute.Float64("turnstile.queue.waited", item.Waited().Seconds())))
@@ -115,7 +115,7 @@ func (t *Tracing) ended(ctx context.Context, item *queue.Item, end queue.ItemEnd
 	span := stored.(trace.Span)
 	if end.Finish > 0 || end.Result != queue.ResultLost {
 		_, settle := t.start(trace.ContextWithSpan(ctx, span), "settle", item.Queue(), trace.SpanKindClient,
-			now.Add(-end.Finish), t.messaging(item.Queue(), "settle"), trace.WithLinks(t.link(item)...),
+			now.Add(-end.Finish), t.messaging(item.Queue(), "settle"), trace.WithLinks(t.link(ctx, item)...),
 			trace.WithAttributes(attribute.String("messaging.message.id", item.ID()), result))
 		if end.Result == queue.ResultLost {
 			fail(settle, end.Result.String(), end.Err)
@@ -191,8 +191,9 @@ func (t *Tracing) inject(ctx context.Context, m *queue.Message) {
 }
 
 // link returns a link to the span of the call that has put an item; none if the item names none.
-func (t *Tracing) link(item *queue.Item) []trace.Link {
-	ctx := t.propagator.Extract(context.Background(), headers(item.Headers()))
+func (t *Tracing) link(ctx context.Context, item *queue.Item) []trace.Link {
+	without := trace.ContextWithSpanContext(ctx, trace.SpanContext{}) // which stays if the headers are not valid
+	ctx = t.propagator.Extract(without, headers(item.Headers()))
 	if producer := trace.SpanContextFromContext(ctx); producer.IsValid() {
 		return []trace.Link{{SpanContext: producer}}
 	}

@@ -47,8 +47,10 @@ func TestConsumerLinksToTheProducerAcrossClients(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		putting, producer := w.caller()
 		taking, consumer := w.caller()
-		messaging := []string{"messaging.system=turnstile", "messaging.destination.name=/queues/mail-1",
-			"messaging.destination.template=/queues/mail-*"}
+		messaging := []string{
+			"messaging.system=turnstile", "messaging.destination.name=/queues/mail-1",
+			"messaging.destination.template=/queues/mail-*",
+		}
 		id := w.put(putting, w.queue(w.tracing, queue.Config{}), queue.Message{Body: []byte("x")})
 		send := w.one(sendSpan)
 		wants(t, send, producer, "", 0, append(messaging,

@@ -86,7 +86,7 @@ func names(spans []sdk.ReadOnlySpan) (list []string) {
 func attr(list []attribute.KeyValue, key string) string {
 	for _, a := range list {
 		if string(a.Key) == key {
-			return a.Value.Emit()
+			return a.Value.String()
 		}
 	}
 	return ""

@@ -196,15 +196,16 @@ func TestDashboardAndAlertsOfEnsemblesReadWhatTheExporterShows(t *testing.T) {
 	if err := json.Unmarshal([]byte(dashboard), &parsed); err != nil {
 		t.Fatal(err)
 	}
-	rules := "groups: [{name: dashboard, rules: [\n"
+	var rules strings.Builder
+	rules.WriteString("groups: [{name: dashboard, rules: [\n")
 	for i, panel := range parsed.Panels {
 		for j, target := range panel.Targets {
-			rules += fmt.Sprintf("{record: 'expr_%d_%d', expr: %q},\n", i, j, target.Expr)
+			fmt.Fprintf(&rules, "{record: 'expr_%d_%d', expr: %q},\n", i, j, target.Expr)
 		}
 	}
 	peer.Need(t, "promtool")
 	file := filepath.Join(t.TempDir(), "dashboard.yml")
-	if err := os.WriteFile(file, []byte(rules+"]}]\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(rules.String()+"]}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"check", "rules", file}, {"test", "rules", ops + "ensemble-alerts.test.yml"}} {

@@ -68,7 +68,7 @@ type Event struct {
 	How    How           // how the hold was acquired; 0 for Enqueued and Failed
 	Queued bool          // it had to wait for another contender: Enqueued is or was called
 	Since  time.Time     // when Lock was called; Released and Lost: when the lock was acquired
-	Took   time.Duration // from Since until now
+	Took   time.Duration // from Since until now; 0 for Enqueued behind a goroutine of this process
 	// First is, for Acquired with FromServer and Queued, how long after Since the contender came to be first in its
 	// line. What is left of Took went by until the session was certain, and for Config.Delay. It is 0 if the contender
 	// has waited in no line, as a Semaphore's may.

@@ -94,7 +94,7 @@ func (q *localQueue) lock(ctx context.Context, r *report) (*Hold, error) {
 // lockTold is the rest of lock for a waiter with hooks.
 func (q *localQueue) lockTold(ctx context.Context, w *waiter) (*Hold, error) {
 	if w.queued == nil {
-		w.report.enqueued(ctx)
+		w.report.enqueued(ctx, 0)
 	}
 	w.report.standsIn(func() *line.Own {
 		q.mu.Lock()

@@ -46,23 +46,32 @@ func (b *base) newReport(kind Kind) *report {
 	return &report{hooks: &b.cfg.Hooks, event: Event{ID: reports.Add(1), Path: b.name, Kind: kind, Since: time.Now()}}
 }
 
-// enqueued reports that the acquisition has to wait, once.
-func (r *report) enqueued(ctx context.Context) {
+// enqueued reports that the acquisition has to wait, once. Took is what the event says: a look at the clock is a good
+// part of what passing a lock on in memory costs, so the caller only looks if time has passed.
+func (r *report) enqueued(ctx context.Context, took time.Duration) {
 	if r == nil || r.event.Queued {
 		return
 	}
 	r.event.Queued = true
 	if r.hooks.Enqueued != nil {
 		e := r.event
-		e.Took = time.Since(r.event.Since)
+		e.Took = took
 		r.hooks.Enqueued(ctx, e)
 	}
+}
+
+// took returns how long ago Lock was called.
+func (r *report) took() time.Duration {
+	if r == nil {
+		return 0
+	}
+	return time.Since(r.event.Since)
 }
 
 // standing reports that the acquisition has to wait, with own in line; nil if it waits for the node of another.
 func (r *report) standing(ctx context.Context, own *line.Own) {
 	r.standsIn(func() *line.Own { return own })
-	r.enqueued(ctx)
+	r.enqueued(ctx, r.took())
 }
 
 // standsIn says how to find out where the acquisition stands.
@@ -100,8 +109,10 @@ func (r *report) acquired(ctx context.Context, h *Hold) {
 	if r.hooks.Acquired != nil {
 		e := r.event
 		e.Took = took
-		if at := h.grant.Own().FirstAt(); e.Queued && e.How == FromServer && !at.IsZero() {
-			e.First = max(0, at.Sub(e.Since))
+		if e.Queued && e.How == FromServer {
+			if at := h.grant.Own().FirstAt(); !at.IsZero() {
+				e.First = max(0, at.Sub(e.Since))
+			}
 		}
 		r.hooks.Acquired(ctx, e)
 	}

@@ -41,11 +41,11 @@ func (w *waiter) await(ctx context.Context) (a answer, ok bool) {
 		select {
 		case <-queued:
 			queued = nil // once is enough
-			w.report.enqueued(ctx)
+			w.report.enqueued(ctx, w.report.took())
 		case a := <-w.answer:
 			select {
 			case <-queued: // came first
-				w.report.enqueued(ctx)
+				w.report.enqueued(ctx, w.report.took())
 			default:
 			}
 			return a, true

@@ -179,18 +179,18 @@ func (k *lockHooks) failed(ctx context.Context, e lock.Event) {
 	if e.Queued {
 		s.waits.end(e.ID)
 	}
-	observe(&s.wait[at], e)
+	observe(&s.wait[at], e.Took)
 	s.mu.Unlock()
 }
 
 func (k *lockHooks) released(e lock.Event) {
 	switch {
 	case e.Err == nil:
-		k.series(&e).end(e, endReleased)
+		k.series(&e).end(&e, endReleased)
 	case errors.Is(e.Err, lock.ErrRevoked):
-		k.endEarly(e, endRevoked)
+		k.endEarly(&e, endRevoked)
 	default: // suspended
-		k.endEarly(e, endLost)
+		k.endEarly(&e, endLost)
 	}
 }
 
@@ -198,29 +198,29 @@ func (k *lockHooks) deadlock(e lock.Event) {
 	k.locks.deadlocks.WithLabelValues(k.series(&e).name).Inc()
 }
 
-func (k *lockHooks) lost(e lock.Event) { k.endEarly(e, endLost) }
+func (k *lockHooks) lost(e lock.Event) { k.endEarly(&e, endLost) }
 
 // endEarly counts a hold that has ended before it was unlocked.
-func (k *lockHooks) endEarly(e lock.Event, end int) {
-	s := k.series(&e)
+func (k *lockHooks) endEarly(e *lock.Event, end int) {
+	s := k.series(e)
 	k.locks.lost.WithLabelValues(s.name, outcome.OfLoss(e.Err)).Inc()
 	s.end(e, end)
 }
 
 // end counts the end of a hold.
-func (s *lockSeries) end(e lock.Event, end int) {
+func (s *lockSeries) end(e *lock.Event, end int) {
 	s.mu.Lock()
 	s.holds.end(e.ID)
-	observe(&s.hold[end], e)
+	observe(&s.hold[end], e.Took)
 	s.mu.Unlock()
 }
 
 // observe counts how long something took.
-func observe(h **histogram, e lock.Event) {
+func observe(h **histogram, took time.Duration) {
 	if *h == nil {
 		*h = new(histogram)
 	}
-	(*h).observe(e.Took.Seconds())
+	(*h).observe(took.Seconds())
 }
 
 // Describe sends the descriptions of the metrics.

@@ -39,6 +39,7 @@ func (t *Tracing) Elect() elect.Hooks {
 			}
 			span.End()
 		},
+		Deadlock: func(e elect.Event) { deadlock(t.campaigning.get(e.ID), e.Err) },
 		Resigned: func(e elect.Event) { t.endTerm(&e) },
 		Lost: func(e elect.Event) {
 			fail(t.leading.get(e.ID), outcome.OfLoss(e.Err), e.Err)

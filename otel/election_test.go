@@ -79,3 +79,23 @@ func TestLostAndRevokedLeadershipsAreShown(t *testing.T) {
 		wantEvents(t, lead, "revoked "+(lasted-4*time.Second).String())
 	})
 }
+
+func TestDeadlockOfACampaignIsAnEventAndAnError(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := must[*elect.Candidate](t)(elect.NewCandidate(w.client(), electionPath, "me", elect.Config{
+			Hooks: w.tracing.Elect(), OnDeadlock: lock.FailWait,
+		}))
+		leads := must[*elect.Leadership](t)(c.Campaign(t.Context()))
+		w.recorder.Reset()
+		if _, err := c.Campaign(leads.Context()); !errors.Is(err, lock.ErrDeadlock) {
+			t.Fatal(err)
+		}
+		campaign := w.one(campaignSpan)
+		wants(t, campaign, nil, "deadlock", campaign.EndTime().Sub(campaign.StartTime()),
+			"turnstile.election.outcome=deadlock")
+		if events := campaign.Events(); len(events) != 1 || events[0].Name != "deadlock" {
+			t.Errorf("got %v", events)
+		}
+		_ = leads.Resign()
+	})
+}

@@ -26,10 +26,7 @@ func (t *Tracing) Lock() lock.Hooks {
 			fail(h.holding.get(e.ID), outcome.OfLoss(e.Err), e.Err)
 			h.endHold(&e)
 		},
-		Deadlock: func(e lock.Event) {
-			h.acquiring.get(e.ID).AddEvent("deadlock",
-				trace.WithAttributes(attribute.String("turnstile.deadlock", text(e.Err.Error()))))
-		},
+		Deadlock: func(e lock.Event) { deadlock(h.acquiring.get(e.ID), e.Err) },
 	}
 }
 
@@ -118,6 +115,11 @@ func (h *lockHooks) failed(ctx context.Context, e lock.Event) {
 		fail(span, how, e.Err)
 	}
 	span.End(trace.WithTimestamp(e.Since.Add(e.Took)))
+}
+
+// deadlock adds to the span of a wait that it is part of a deadlock.
+func deadlock(span trace.Span, err error) {
+	span.AddEvent("deadlock", trace.WithAttributes(attribute.String("turnstile.deadlock", text(err.Error()))))
 }
 
 // endHold ends the span of a hold.

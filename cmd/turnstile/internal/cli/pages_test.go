@@ -21,7 +21,7 @@ func TestCommandsOfThePagesRun(t *testing.T) {
 	t.Parallel()
 	for _, page := range []string{
 		"README.md", "docs/command-line.md", "docs/queues.md", "docs/fencing.md", "docs/across-machines.md",
-		"docs/tree.md", "docs/recipes.md", "docs/scripts.md",
+		"docs/tree.md", "docs/recipes.md", "docs/scripts.md", "docs/tracing.md",
 	} {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()

@@ -53,7 +53,7 @@ func newBase(client *zk.Client, path, label string, acl []zk.ACL, anyACL bool) (
 		return base{}, err
 	}
 	if len(label) > maxLabel {
-		return base{}, fmt.Errorf("barrier: label of %d bytes; use at most %d", len(label), maxLabel)
+		return base{}, attempt.Bad("barrier: label of %d bytes; use at most %d", len(label), maxLabel)
 	}
 	if label == "" {
 		label, _ = os.Hostname() // it only informs people

@@ -5,7 +5,6 @@ package barrier
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path"
 	"slices"
 	"sync/atomic"
@@ -51,7 +50,7 @@ func checkParties(path string, parties int) error {
 	const perCheck = 64 // a GUID, and the operation around it
 	most := maxRequest / (len(path) + perCheck)
 	if parties < 1 || parties > most {
-		return fmt.Errorf("barrier: %s: %d parties; use 1 to %d", path, parties, most)
+		return attempt.Bad("barrier: %s: %d parties; use 1 to %d", path, parties, most)
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func NewRounds(client *zk.Client, path string, cfg RoundsConfig) (*Rounds, error
 		return nil, err
 	}
 	if cfg.OnLoss < FailRound || cfg.OnLoss > Continue {
-		return nil, fmt.Errorf("barrier: unknown %v; use FailRound or Continue", cfg.OnLoss)
+		return nil, attempt.Bad("barrier: unknown %v; use FailRound or Continue", cfg.OnLoss)
 	}
 	return &Rounds{base: base, cfg: cfg}, nil
 }

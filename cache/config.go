@@ -4,7 +4,6 @@ package cache
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -37,7 +36,7 @@ const everything = 1 << 30
 
 func (cfg Config) check(client *zk.Client, path string) error {
 	if cfg.MaxDepth < 0 {
-		return fmt.Errorf("cache: MaxDepth must not be negative: %d; zero is no limit", cfg.MaxDepth)
+		return attempt.Bad("cache: MaxDepth must not be negative: %d; zero is no limit", cfg.MaxDepth)
 	}
 	return attempt.ReadArgs("cache", client, path)
 }

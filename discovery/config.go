@@ -2,7 +2,9 @@ package discovery
 
 // The configuration of providers.
 
-import "fmt"
+import (
+	"github.com/seed-a3166700/turnstile/internal/attempt"
+)
 
 // ProviderConfig says how a Provider picks instances. The zero ProviderConfig is ready to use.
 type ProviderConfig struct {
@@ -15,7 +17,7 @@ type ProviderConfig struct {
 func (c ProviderConfig) withDefaults() (ProviderConfig, error) {
 	if c.Strategy < RoundRobin || c.Strategy > LeastOutstanding {
 		const use = "use RoundRobin, Random, Sticky or LeastOutstanding"
-		return c, fmt.Errorf("discovery: unknown strategy %v; %s", c.Strategy, use)
+		return c, attempt.Bad("discovery: unknown strategy %v; %s", c.Strategy, use)
 	}
 	var err error
 	c.Ejection, err = c.Ejection.withDefaults()

@@ -6,12 +6,12 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"strings"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -135,7 +135,7 @@ func present(port int) *int {
 func Object(fields map[string]any) (json.RawMessage, error) {
 	const class = "@class"
 	if _, ok := fields[class]; ok {
-		return nil, fmt.Errorf("discovery: the field %s belongs to Java; leave it out", class)
+		return nil, attempt.Bad("discovery: the field %s belongs to Java; leave it out", class)
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -170,15 +170,15 @@ func (i Instance) withDefaults(now time.Time) (Instance, error) {
 	switch i.Type {
 	case Dynamic, DynamicSequential, Static, Permanent:
 	default:
-		return i, fmt.Errorf("discovery: unknown type %q; use Dynamic, DynamicSequential, Static or Permanent", i.Type)
+		return i, attempt.Bad("discovery: unknown type %q; use Dynamic, DynamicSequential, Static or Permanent", i.Type)
 	}
 	for _, port := range []int{i.Port, i.TLSPort} {
 		if port < 0 || port > 65535 {
-			return i, fmt.Errorf("discovery: port %d; use 1 to 65535, or 0 for none", port)
+			return i, attempt.Bad("discovery: port %d; use 1 to 65535, or 0 for none", port)
 		}
 	}
 	if i.Payload != nil && !json.Valid(i.Payload) {
-		return i, errors.New("discovery: the payload is not JSON; encode it with json.Marshal or Object")
+		return i, attempt.Bad("discovery: the payload is not JSON; encode it with json.Marshal or Object")
 	}
 	if _, err := parseURI(i.URI); err != nil {
 		return i, err
@@ -204,7 +204,7 @@ func checkName(what, name string) error {
 	}
 	if strings.Contains(name, "/") || zk.ValidatePath("/"+name) != nil {
 		const use = "use letters, digits, dots and dashes"
-		return fmt.Errorf("discovery: %s %.80q cannot be the name of a node; %s", what, name, use)
+		return attempt.Bad("discovery: %s %.80q cannot be the name of a node; %s", what, name, use)
 	}
 	return nil
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 )
 
 // Errors of picking. They are found with errors.Is.
@@ -77,7 +79,8 @@ func (e Ejection) withDefaults() (Ejection, error) {
 		e.AtMost = 50
 	}
 	if e.For < 0 || e.Max < e.For {
-		return e, fmt.Errorf("discovery: Ejection.For must be positive, and Max at least as long: %v, %v", e.For, e.Max)
+		const text = "discovery: Ejection.For must be positive, and Max at least as long: %v, %v"
+		return e, attempt.Bad(text, e.For, e.Max)
 	}
 	if e.AtMost < 0 || e.AtMost > 100 {
 		return e, fmt.Errorf("discovery: Ejection.AtMost is a percentage from 1 to 100: %d", e.AtMost)

@@ -110,7 +110,7 @@ func (g *Registration) Update(ctx context.Context, i Instance) error {
 		return err
 	}
 	if i.Service != before.Service || i.ID != before.ID || i.Type != before.Type {
-		return fmt.Errorf("discovery: update %s of %s: the service, the id and the type cannot change: "+
+		return attempt.Bad("discovery: update %s of %s: the service, the id and the type cannot change: "+
 			"given service %q, id %q, type %s; start from Registration.Instance, or register another instance",
 			before.ID, before.Service, i.Service, id, i.Type)
 	}

@@ -67,7 +67,7 @@ func NewCandidate(client *zk.Client, path, id string, cfg Config) (*Candidate, e
 		return nil, err
 	}
 	if !utf8.ValidString(id) || strings.Contains(id, "\n") || len(id) > maxID {
-		return nil, fmt.Errorf("elect: invalid id %.40q; use one line of UTF-8 of at most %d bytes", id, maxID)
+		return nil, attempt.Bad("elect: invalid id %.40q; use one line of UTF-8 of at most %d bytes", id, maxID)
 	}
 	if err := cfg.check(); err != nil {
 		return nil, err

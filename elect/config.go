@@ -4,10 +4,10 @@ package elect
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/internal/waits"
 	"github.com/seed-a3166700/turnstile/lock"
@@ -71,11 +71,11 @@ func (c *Config) check() error {
 	support := c.Layout == LeaderElectionSupport
 	switch {
 	case c.Delay < 0:
-		return fmt.Errorf("elect: Delay must not be negative: %v", c.Delay)
+		return attempt.Bad("elect: Delay must not be negative: %v", c.Delay)
 	case c.Delay > 0 && support:
-		return errors.New("elect: LeaderElectionSupport and Delay cannot be combined; leave one of them zero")
+		return attempt.Bad("elect: LeaderElectionSupport and Delay cannot be combined; leave one of them zero")
 	case c.OnRevoke != nil && support:
-		return errors.New("elect: a leader with the Layout LeaderElectionSupport cannot be asked; leave OnRevoke nil")
+		return attempt.Bad("elect: a leader with the Layout LeaderElectionSupport cannot be asked; leave OnRevoke nil")
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ package elect
 import (
 	"fmt"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 )
 
@@ -54,7 +55,7 @@ func (l Layout) String() string {
 
 func (l Layout) check() error {
 	if l < LeaderLatch || l > LeaderElectionSupport {
-		return fmt.Errorf("elect: unknown layout %v; use LeaderLatch, LeaderSelector, KazooElection, Both or "+
+		return attempt.Bad("elect: unknown layout %v; use LeaderLatch, LeaderSelector, KazooElection, Both or "+
 			"LeaderElectionSupport", l)
 	}
 	return nil

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
@@ -153,13 +152,13 @@ func (l *Leadership) resign() (*attempt.Removal, error) {
 // The node's data is then the id, a newline and the value; Curator's and kazoo's programs see all of it as the id.
 func (l *Leadership) Proclaim(ctx context.Context, value []byte) error {
 	if len(value) > maxValue {
-		return fmt.Errorf(
+		return attempt.Bad(
 			"elect: %s: value too large: %d bytes; proclaim at most %d, such as the path of a node with the rest",
 			l.candidate.path, len(value), maxValue,
 		)
 	}
 	if l.candidate.cfg.Layout == LeaderElectionSupport {
-		return fmt.Errorf("elect: %s: leaders cannot proclaim a value with the Layout LeaderElectionSupport: "+
+		return attempt.Bad("elect: %s: leaders cannot proclaim a value with the Layout LeaderElectionSupport: "+
 			"publish it at another path", l.candidate.path)
 	}
 	if err := l.ownership.Err(); err != nil {

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 )
 
 // A Dialect is the SQL dialect of a database.
@@ -60,7 +62,7 @@ func NewTable(dialect Dialect, name string) (*Table, error) {
 		name = "turnstile_fence"
 	}
 	if !tableName.MatchString(name) {
-		return nil, fmt.Errorf(
+		return nil, attempt.Bad(
 			"fence: invalid table name %q; use letters, digits and underscores, and a dot after the schema", name)
 	}
 	t := &Table{name: name, dialect: dialect}
@@ -88,7 +90,7 @@ func NewTable(dialect Dialect, name string) (*Table, error) {
 		t.raise = "INSERT INTO " + name + " AS seen" + columns + "(?, ?)" +
 			" ON CONFLICT (resource) DO UPDATE SET token = max(seen.token, excluded.token) RETURNING token"
 	default:
-		return nil, fmt.Errorf("fence: unknown dialect %v; use PostgreSQL, MySQL or SQLite", dialect)
+		return nil, attempt.Bad("fence: unknown dialect %v; use PostgreSQL, MySQL or SQLite", dialect)
 	}
 	return t, nil
 }
@@ -186,7 +188,7 @@ func (t *Table) failed(what string, err error) error {
 func checkResource(resource string) error {
 	if resource == "" || len(resource) > maxResource || !utf8.ValidString(resource) ||
 		strings.ContainsRune(resource, 0) || strings.HasSuffix(resource, " ") {
-		return fmt.Errorf(
+		return attempt.Bad(
 			"fence: invalid resource name %.40q; use 1 to %d bytes of UTF-8, without zeros or a space at the end",
 			resource, maxResource)
 	}

@@ -3,8 +3,9 @@ package lock
 // The bounds of passing a lock on in memory.
 
 import (
-	"fmt"
 	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 )
 
 // Handoff limits how long goroutines of one process may pass a lock to each other in memory while contenders of other
@@ -25,7 +26,7 @@ func (h Handoff) withDefaults() (Handoff, error) {
 		return h, nil
 	}
 	if h.Count < 0 || h.Time < 0 {
-		return h, fmt.Errorf("lock: Handoff must not be negative: %d, %v; use StrictFIFO for none", h.Count, h.Time)
+		return h, attempt.Bad("lock: Handoff must not be negative: %d, %v; use StrictFIFO for none", h.Count, h.Time)
 	}
 	if h.Count == 0 {
 		h.Count = 64

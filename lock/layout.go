@@ -5,6 +5,7 @@ package lock
 import (
 	"fmt"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 )
 
@@ -42,7 +43,7 @@ func (l Layout) String() string {
 
 func (l Layout) check() error {
 	if l < Curator || l > Both {
-		return fmt.Errorf("lock: unknown layout %v; use Curator, Kazoo or Both", l)
+		return attempt.Bad("lock: unknown layout %v; use Curator, Kazoo or Both", l)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -42,7 +43,7 @@ func WatchedLimit(path string) Limit { return Limit{path: path} }
 func (l Limit) check(path string) error {
 	if l.path == "" {
 		if l.permits < 1 {
-			return fmt.Errorf("lock: %s: limit must be positive: %d", path, l.permits)
+			return attempt.Bad("lock: %s: limit must be positive: %d", path, l.permits)
 		}
 		return nil
 	}
@@ -50,7 +51,7 @@ func (l Limit) check(path string) error {
 		return err
 	}
 	if l.path == path {
-		return fmt.Errorf("lock: %s is the semaphore's own path; use another node for its limit", path)
+		return attempt.Bad("lock: %s is the semaphore's own path; use another node for its limit", path)
 	}
 	return nil
 }

@@ -100,10 +100,10 @@ type Config struct {
 
 func (c Config) withDefaults() (Config, error) {
 	if c.Retain < 0 {
-		return c, fmt.Errorf("lock: Retain must not be negative: %v", c.Retain)
+		return c, attempt.Bad("lock: Retain must not be negative: %v", c.Retain)
 	}
 	if c.Retain > 0 && c.Handoff == StrictFIFO {
-		return c, errors.New("lock: StrictFIFO and Retain cannot be combined; leave one of them zero")
+		return c, attempt.Bad("lock: StrictFIFO and Retain cannot be combined; leave one of them zero")
 	}
 	if err := checkLabel(c.Label); err != nil {
 		return c, err
@@ -112,10 +112,10 @@ func (c Config) withDefaults() (Config, error) {
 		return c, err
 	}
 	if c.Delay < 0 {
-		return c, fmt.Errorf("lock: Delay must not be negative: %v", c.Delay)
+		return c, attempt.Bad("lock: Delay must not be negative: %v", c.Delay)
 	}
 	if c.Delay > 0 && c.Retain > 0 {
-		return c, errors.New("lock: Delay and Retain cannot be combined; leave one of them zero")
+		return c, attempt.Bad("lock: Delay and Retain cannot be combined; leave one of them zero")
 	}
 	if err := line.Policy(c.Retry).Check(); err != nil {
 		return c, fmt.Errorf("lock: %w", err)

@@ -5,11 +5,11 @@ package lock
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 	"unicode/utf8"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 )
 
@@ -35,7 +35,7 @@ const (
 
 func checkLabel(label string) error {
 	if len(label) > maxLabel || !utf8.ValidString(label) {
-		return fmt.Errorf("lock: invalid label; use UTF-8 of at most %d bytes", maxLabel)
+		return attempt.Bad("lock: invalid label; use UTF-8 of at most %d bytes", maxLabel)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 )
 
@@ -71,7 +72,7 @@ const maxReason = 1 << 10
 
 func checkReason(reason string) error {
 	if len(reason) > maxReason || !utf8.ValidString(reason) {
-		return fmt.Errorf("lock: invalid reason; use UTF-8 of at most %d bytes", maxReason)
+		return attempt.Bad("lock: invalid reason; use UTF-8 of at most %d bytes", maxReason)
 	}
 	return nil
 }

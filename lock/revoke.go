@@ -80,7 +80,7 @@ type Revoked struct {
 func Revoke(ctx context.Context, client *zk.Client, path string, opts RevokeOptions) ([]Revoked, error) {
 	err := cmp.Or(attempt.Args("lock", client, path, nil), checkReason(opts.Reason), checkReason(opts.Label))
 	if err == nil && opts.Grace < 0 {
-		err = fmt.Errorf("lock: Grace must not be negative: %v", opts.Grace)
+		err = attempt.Bad("lock: Grace must not be negative: %v", opts.Grace)
 	}
 	if err != nil {
 		return nil, err

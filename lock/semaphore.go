@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -68,9 +69,9 @@ func NewSemaphore(client *zk.Client, path string, limit Limit, config SemaphoreC
 	s.dir = line.Line{Dir: path, ACL: cfg.ACL, AnyACL: cfg.AnyACL, Lasting: true}
 	switch {
 	case cfg.Layout == Both:
-		return nil, fmt.Errorf("lock: %s: a semaphore has one layout; use Curator or Kazoo", path)
+		return nil, attempt.Bad("lock: %s: a semaphore has one layout; use Curator or Kazoo", path)
 	case cfg.Layout == Kazoo && !limit.stored:
-		return nil, fmt.Errorf("lock: %s: kazoo stores a semaphore's limit; use StoredLimit", path)
+		return nil, attempt.Bad("lock: %s: kazoo stores a semaphore's limit; use StoredLimit", path)
 	case cfg.Layout == Kazoo:
 		contenderLine(&s.queue, path+kazooQueue, cfg, lockPrefixes, anyone)
 		contenderLine(&s.leases, path, cfg, leasePrefixes, anyone)
@@ -171,7 +172,7 @@ func (s *Semaphore) permits(ctx context.Context, n int, take contend) (*Hold, er
 func (s *Semaphore) check(n int) error {
 	switch {
 	case n < 1 || n > MaxPermits:
-		return fmt.Errorf("permits out of range: %d; use 1 to %d", n, MaxPermits)
+		return attempt.Bad("permits out of range: %d; use 1 to %d", n, MaxPermits)
 	case !s.limit.holds(n):
 		return fmt.Errorf("%d permits exceed the limit of %d", n, s.limit.permits)
 	}

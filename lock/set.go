@@ -4,11 +4,11 @@ package lock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -32,7 +32,7 @@ type Set struct {
 // thousand paths of ordinary length), and if the configuration is invalid.
 func NewSet(client *zk.Client, paths []string, config SetConfig) (*Set, error) {
 	if len(paths) == 0 {
-		return nil, errors.New("lock: no path given; a set needs at least one")
+		return nil, attempt.Bad("lock: no path given; a set needs at least one")
 	}
 	cfg := config.config()
 	s := &Set{base: base{client: client, name: strings.Join(paths, " and "), cfg: cfg}, paths: slices.Clone(paths)}

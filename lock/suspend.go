@@ -4,8 +4,8 @@ package lock
 
 import (
 	"errors"
-	"fmt"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -28,7 +28,7 @@ var ErrSuspended = errors.New("the connection was lost, which ends the hold (OnS
 
 func (o OnSuspend) check() error {
 	if o != KeepHold && o != EndHold {
-		return fmt.Errorf("lock: unknown OnSuspend %d; use KeepHold or EndHold", int(o))
+		return attempt.Bad("lock: unknown OnSuspend %d; use KeepHold or EndHold", int(o))
 	}
 	return nil
 }

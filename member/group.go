@@ -75,7 +75,7 @@ func NewGroup(client *zk.Client, path string, cfg GroupConfig) (*Group, error) {
 		return nil, err
 	}
 	if cfg.Layout < GroupMember || cfg.Layout > ShallowParty {
-		return nil, fmt.Errorf("member: unknown layout %v; use GroupMember, Party or ShallowParty", cfg.Layout)
+		return nil, attempt.Bad("member: unknown layout %v; use GroupMember, Party or ShallowParty", cfg.Layout)
 	}
 	return &Group{client: client, path: path, cfg: cfg}, nil
 }
@@ -116,7 +116,7 @@ func (g *Group) Join(ctx context.Context, id string, data []byte) (*Membership, 
 // name returns the name and the data of a member's node.
 func (g *Group) name(id string, data []byte) (string, []byte, error) {
 	if id == "" || !utf8.ValidString(id) {
-		return "", nil, fmt.Errorf("member: invalid id %.40q; use some letters or digits", id)
+		return "", nil, attempt.Bad("member: invalid id %.40q; use some letters or digits", id)
 	}
 	var unique [16]byte
 	_, _ = rand.Read(unique[:]) // never fails
@@ -131,7 +131,7 @@ func (g *Group) name(id string, data []byte) (string, []byte, error) {
 	}
 	if strings.Contains(name, "/") || zk.ValidatePath(g.path+"/"+name) != nil {
 		const use = "use letters, digits, dots and dashes"
-		return "", nil, fmt.Errorf("member: id %.40q cannot be in the name of a node; %s", id, use)
+		return "", nil, attempt.Bad("member: id %.40q cannot be in the name of a node; %s", id, use)
 	}
 	if g.cfg.Layout == GroupMember {
 		return name, data, nil

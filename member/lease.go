@@ -74,13 +74,13 @@ func NewLease(
 		return nil, err
 	}
 	if holder == "" || !utf8.ValidString(holder) || len(holder) > 1<<10 {
-		return nil, fmt.Errorf("member: invalid holder %.40q; use UTF-8 of at most %d bytes", holder, 1<<10)
+		return nil, attempt.Bad("member: invalid holder %.40q; use UTF-8 of at most %d bytes", holder, 1<<10)
 	}
 	if duration < time.Second || duration%time.Second != 0 {
-		return nil, fmt.Errorf("member: a lease lasts whole seconds, not %v", duration)
+		return nil, attempt.Bad("member: a lease lasts whole seconds, not %v", duration)
 	}
 	if cfg.Count < 0 || cfg.Count > 1000 {
-		return nil, fmt.Errorf("member: Count must be from 0 to 1000: %d", cfg.Count)
+		return nil, attempt.Bad("member: Count must be from 0 to 1000: %d", cfg.Count)
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

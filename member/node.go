@@ -68,10 +68,10 @@ type NodeConfig struct {
 
 func (c NodeConfig) check() error {
 	if c.Mode < Ephemeral || c.Mode > PersistentSequential {
-		return fmt.Errorf("member: unknown mode %d; use Ephemeral, Persistent or one of their Sequentials", c.Mode)
+		return attempt.Bad("member: unknown mode %d; use Ephemeral, Persistent or one of their Sequentials", c.Mode)
 	}
 	if c.TTL != 0 && (c.TTL < time.Second || c.Mode != Persistent) {
-		return fmt.Errorf("member: TTL must be at least a second, and Mode Persistent: %v", c.TTL)
+		return attempt.Bad("member: TTL must be at least a second, and Mode Persistent: %v", c.TTL)
 	}
 	return nil
 }

@@ -98,10 +98,10 @@ func NewPartitioner(
 		return nil, err
 	}
 	if cfg.Split < Even || cfg.Split > SetPartitioner {
-		return nil, fmt.Errorf("member: unknown split %v; use Even or SetPartitioner", cfg.Split)
+		return nil, attempt.Bad("member: unknown split %v; use Even or SetPartitioner", cfg.Split)
 	}
 	if cfg.Settle < 0 {
-		return nil, fmt.Errorf("member: Settle must not be negative: %v", cfg.Settle)
+		return nil, attempt.Bad("member: Settle must not be negative: %v", cfg.Settle)
 	}
 	cfg.Settle = cmp.Or(cfg.Settle, time.Second)
 	group, err := NewGroup(client, path+"/party", GroupConfig{Layout: ShallowParty, ACL: cfg.ACL, AnyACL: cfg.AnyACL})
@@ -135,7 +135,7 @@ func (p *Partitioner) SetItems(items []string) error {
 	sorted = slices.Compact(sorted)
 	for _, item := range sorted {
 		if strings.Contains(item, "/") || zk.ValidatePath(p.locks()+"/"+item) != nil {
-			return fmt.Errorf(
+			return attempt.Bad(
 				"member: item %.40q cannot be the name of a node; use letters, digits, dots and dashes", item)
 		}
 		l := p.line(item)

@@ -5,10 +5,10 @@ package queue
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/queue/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -123,20 +123,20 @@ func (c Config) withDefaults() (Config, error) {
 	c.segment = cmp.Or(c.segment, defaultSegment)
 	switch {
 	case c.MaxItems < 0:
-		return c, fmt.Errorf("queue: MaxItems must not be negative: %d; zero is no bound", c.MaxItems)
+		return c, attempt.Bad("queue: MaxItems must not be negative: %d; zero is no bound", c.MaxItems)
 	case c.WaitWhenFull && c.MaxItems == 0:
-		return c, errors.New("queue: WaitWhenFull needs MaxItems")
+		return c, attempt.Bad("queue: WaitWhenFull needs MaxItems")
 	case c.MaxPacket < 16<<10:
-		return c, fmt.Errorf("queue: MaxPacket is too small: %d bytes; use %d or more", c.MaxPacket, 16<<10)
+		return c, attempt.Bad("queue: MaxPacket is too small: %d bytes; use %d or more", c.MaxPacket, 16<<10)
 	case c.KeepKeys < 0, c.Linger < 0, c.Backoff.First < 0, c.Backoff.Max < c.Backoff.First:
-		return c, errors.New(
+		return c, attempt.Bad(
 			"queue: KeepKeys, Linger and Backoff must not be negative, and Backoff.Max not less than Backoff.First")
 	case c.MaxDead < 0, c.KeepDead < 0:
-		return c, errors.New("queue: MaxDead and KeepDead must not be negative; zero is no bound")
+		return c, attempt.Bad("queue: MaxDead and KeepDead must not be negative; zero is no bound")
 	case c.Timeout < 0 || c.Timeout > maxDelay:
-		return c, fmt.Errorf("queue: Timeout must be between 0 and ten years: %v; zero is no limit", c.Timeout)
+		return c, attempt.Bad("queue: Timeout must be between 0 and ten years: %v; zero is no limit", c.Timeout)
 	case c.Prefetch > maxPrefetch:
-		return c, fmt.Errorf("queue: Prefetch is too large: %d; use %d or less", c.Prefetch, maxPrefetch)
+		return c, attempt.Bad("queue: Prefetch is too large: %d; use %d or less", c.Prefetch, maxPrefetch)
 	}
 	return c, nil
 }
@@ -165,15 +165,15 @@ type Message struct {
 func (m *Message) check() error {
 	switch {
 	case m.Priority < MostUrgent || m.Priority > LeastUrgent:
-		return fmt.Errorf("priority must be between %d and %d: %d", MostUrgent, LeastUrgent, m.Priority)
+		return attempt.Bad("priority must be between %d and %d: %d", MostUrgent, LeastUrgent, m.Priority)
 	case m.Delay < 0 || m.Delay > maxDelay:
-		return fmt.Errorf("delay must be between 0 and ten years: %v", m.Delay)
+		return attempt.Bad("delay must be between 0 and ten years: %v", m.Delay)
 	case len(m.Group) > maxGroup:
-		return fmt.Errorf("a group's name must have at most %d bytes, not %d", maxGroup, len(m.Group))
+		return attempt.Bad("a group's name must have at most %d bytes, not %d", maxGroup, len(m.Group))
 	case m.Group != "" && m.Delay != 0:
 		return errors.New("an item with a group takes no delay: those behind it would have to wait, too")
 	case m.Timeout < 0 || m.Timeout > maxDelay:
-		return fmt.Errorf("timeout must be between 0 and ten years: %v; zero is the consumer's", m.Timeout)
+		return attempt.Bad("timeout must be between 0 and ten years: %v; zero is the consumer's", m.Timeout)
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func (it *Item) retry(ctx context.Context, delay time.Duration, reason string) e
 // again makes the item be delivered again, with so many attempts made.
 func (it *Item) again(ctx context.Context, delay time.Duration, attempts int, reason string) error {
 	if delay < 0 || delay > maxDelay {
-		return it.failed(fmt.Errorf("delay must be between 0 and ten years: %v", delay))
+		return it.failed(attempt.Bad("delay must be between 0 and ten years: %v", delay))
 	}
 	return it.finish(ctx, ItemEnd{Result: ResultRetried, Err: reasonError(reason)}, func() error {
 		it.endContext()

@@ -121,3 +121,12 @@ func MaxData(maxPacket int, path string, acl []zk.ACL) int {
 	}
 	return maxPacket - headroom - 4*len(path) - 4*ACLSize(acl)
 }
+
+// Bad returns an error about an argument that wraps zk.BadArguments and says what is wrong, and no more.
+func Bad(format string, args ...any) error { return badError(fmt.Sprintf(format, args...)) }
+
+type badError string
+
+func (e badError) Error() string { return string(e) }
+
+func (e badError) Unwrap() error { return zk.BadArguments }

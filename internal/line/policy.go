@@ -27,7 +27,7 @@ type Policy struct {
 func Forever(pause time.Duration) Policy {
 	r := Policy{pause: pause}
 	if pause < 0 {
-		r.err = fmt.Errorf("retry pause must not be negative: %v", pause)
+		r.err = attempt.Bad("retry pause must not be negative: %v", pause)
 	}
 	return r
 }
@@ -36,7 +36,7 @@ func Forever(pause time.Duration) Policy {
 func Exponential(base, limit time.Duration) Policy {
 	r := Policy{pause: base, limit: limit}
 	if base <= 0 || limit < base {
-		r.err = fmt.Errorf("invalid retry pauses: %v to %v; use 0 < base <= limit", base, limit)
+		r.err = attempt.Bad("invalid retry pauses: %v to %v; use 0 < base <= limit", base, limit)
 	}
 	return r
 }
@@ -49,7 +49,7 @@ func (r Policy) Times(n int) Policy {
 	case n == 0:
 		r.times = never
 	default:
-		r.err = cmp.Or(r.err, fmt.Errorf("number of retries must not be negative: %d", n))
+		r.err = cmp.Or(r.err, attempt.Bad("number of retries must not be negative: %d", n))
 	}
 	return r
 }
@@ -60,7 +60,7 @@ const never = -1
 // Within returns the policy that ends when the given time has passed since the first failure outside the line.
 func (r Policy) Within(d time.Duration) Policy {
 	if d <= 0 {
-		r.err = cmp.Or(r.err, fmt.Errorf("retry time must be positive: %v; for no retry use Times(0)", d))
+		r.err = cmp.Or(r.err, attempt.Bad("retry time must be positive: %v; for no retry use Times(0)", d))
 	}
 	r.within = d
 	return r

@@ -3,8 +3,7 @@ package line
 // Transactions that would be too large.
 
 import (
-	"fmt"
-
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -34,7 +33,7 @@ func (l *NodeLock) CheckSize() error {
 
 func checkSize(size int) error {
 	if size > maxRequest {
-		return fmt.Errorf("the nodes would take a request of %d bytes, and servers may refuse more than %d: "+
+		return attempt.Bad("the nodes would take a request of %d bytes, and servers may refuse more than %d: "+
 			"ask for less at once, or shorten paths, label and ACL", size, maxRequest)
 	}
 	return nil

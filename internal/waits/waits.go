@@ -6,7 +6,6 @@ package waits
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -24,7 +23,7 @@ const DefaultPath = "/turnstile/waits"
 // lock.OnDeadlock, and where waits are told. It returns where that is.
 func CheckConfig(pkg string, onDeadlock int, path string) (string, error) {
 	if onDeadlock < 0 || onDeadlock > 2 {
-		return "", fmt.Errorf(
+		return "", attempt.Bad(
 			"%s: unknown OnDeadlock %d; use ReportDeadlock, FailWait or IgnoreDeadlock", pkg, onDeadlock)
 	}
 	path = cmp.Or(path, DefaultPath)

@@ -386,8 +386,8 @@ func hostileTree(t *testing.T, server string, sess *zk.Session) *strings.Replace
 	create("/data", hostile, zk.Persistent)
 	create("/turnstile/waits/"+strings.ToLower(fmt.Sprintf("0x%x", uint64(sess.ID()))), marshal(map[string]any{
 		"owner": json.RawMessage(owner), "waits": []any{map[string]any{
-			"id": 1, "paths": []string{"/" + hostile}, "kind": "exclusive", "since": time.Now(),
-			"holds": []any{map[string]any{"paths": []string{"/" + hostile}, "token": 1, "kind": "exclusive"}},
+			"id": 1, "paths": []string{"/" + hostileName}, "kind": "exclusive", "since": time.Now(),
+			"holds": []any{map[string]any{"paths": []string{"/" + hostileName}, "token": 1, "kind": "exclusive"}},
 		}},
 	}), zk.Ephemeral)
 	create("/gm/"+hostileName, hostile, zk.Ephemeral)

@@ -62,11 +62,11 @@ func without(list []finding, checks ...string) []finding {
 func TestDoctorOfTheEmbeddedServersSettings(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t, zktest.Tick(3*time.Second), zktest.SessionTimeouts(time.Second, 8*time.Second),
-		zktest.With(func(cfg *server.Config) { cfg.MaxClientConns = 10 }))
+		zktest.With(func(cfg *server.Config) { cfg.MaxClientConns = 20 }))
 	list := diagnose(t, 1, srv.Addr(), "--admin-port", "0", "--session-timeout", "5s")
 	wantFinding(t, list, "ticks", "error", "tickTime 3s")
 	wantFinding(t, list, "ticks", "warning", "sessions of 1s to 8s")
-	for range 8 {
+	for range 16 {
 		srv.Session(t, 8*time.Second)
 	}
 	list = diagnose(t, 0, srv.Addr(), "--admin-port", "0")

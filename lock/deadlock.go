@@ -23,7 +23,8 @@ import (
 // (elect.Config.OnDeadlock). When such a wait has lasted for 200 ms, the client tells of it in an ephemeral node below
 // Config.WaitsPath, with the ACL of the lock, and reads what others tell. A deadlock is certain once every one of its
 // clients has confirmed that its waits and holds still stand: none is reported that has not existed. A hold counts as
-// waiting if all calls of Lock inside of it that others know of do.
+// waiting if all calls of Lock inside of it that others know of do. The client's Logger hears of each deadlock, and if
+// a server does not let the client tell of its waits.
 //
 // What is not found: deadlocks through a call that waits outside of any hold (a Set that has its turn at one path, a
 // writer with readers behind it, a large request of a semaphore with others behind it), through a WatchedLimit's

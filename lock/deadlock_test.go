@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -462,4 +463,63 @@ func TestDeadlockIsNotCertainWhileAMemberIsCutOff(t *testing.T) {
 	if !errors.Is(errors.Join(first, last), lock.ErrDeadlock) || first != nil && last != nil {
 		t.Errorf("got %v and %v, want one deadlock", first, last)
 	}
+}
+
+// A client that may not tell others of its waits says so, and the log has each deadlock.
+func TestLogHearsOfDeadlocksAndOfWaitsThatMayNotBeTold(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	said := make(chan string, 100)
+	log := slog.New(sayer{slog.DiscardHandler, said})
+	client, err := zk.Open(t.Context(), zk.Config{Servers: srv.Addr(), Logger: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	a := mustMutex(t, client, "/a", lock.Config{})
+	h, err := a.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Control(func(r zktest.Request) zktest.Fault {
+		if strings.HasPrefix(r.Path, lock.DefaultWaitsPath) {
+			return zktest.Answer(zk.NoAuth)
+		}
+		return zktest.Pass
+	})
+	ctx, cancel := context.WithCancel(h.Context())
+	waited := make(chan error, 1)
+	go func() {
+		_, err := a.Lock(ctx) // inside of its own hold: that is found without others
+		waited <- err
+	}()
+	for _, want := range []string{"locks wait for each other", "deadlocks with other clients are not found"} {
+		for text := ""; text != want; {
+			select {
+			case text = <-said:
+			case <-time.After(30 * time.Second): // real: only a failure waits that long
+				t.Fatalf("the log does not say: %s", want)
+			}
+		}
+	}
+	cancel()
+	if err := <-waited; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if err := h.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A sayer passes on what warnings say.
+type sayer struct {
+	slog.Handler
+	said chan<- string
+}
+
+func (s sayer) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+
+func (s sayer) Handle(_ context.Context, r slog.Record) error {
+	s.said <- r.Message
+	return nil
 }

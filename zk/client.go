@@ -159,6 +159,9 @@ func (c *Client) run() {
 	}
 }
 
+// Logger returns Config.Logger, or one that discards everything: for what recipes have to say.
+func (c *Client) Logger() *slog.Logger { return c.log }
+
 // begin returns a session to open, or nil if the client was closed.
 func (c *Client) begin() *Session {
 	c.mu.Lock()

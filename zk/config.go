@@ -51,8 +51,8 @@ type Config struct {
 	// MaxFrame limits the size of a reply in bytes; 4 MiB if zero. A request with a larger reply, such as a list of
 	// 100,000 children, fails with ErrReplyTooLarge.
 	MaxFrame int
-	// Logger receives connects, disconnects, session changes, and a warning when no server can be reached; nil
-	// discards them. Without a server, calls wait until their contexts end.
+	// Logger receives connects, disconnects, session changes, and warnings: when no server can be reached, and from
+	// recipes. Nil discards them. Without a server, calls wait until their contexts end.
 	Logger *slog.Logger
 	Hooks  Hooks
 	// Dial opens connections; nil selects a net.Dialer. The address is a host:port, with the host not looked up yet,

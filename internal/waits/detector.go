@@ -47,6 +47,7 @@ type detector struct {
 	wrote     time.Time
 	bell      *zk.Watch
 	rang      bool            // so the bell may be the session's
+	warned    bool            // of a refusal
 	confirmed map[string]bool // deadlocks that we confirm
 	told      map[string]bool // deadlocks that the hooks were told of
 }
@@ -201,18 +202,29 @@ func (d *detector) pass() {
 		}
 		return
 	}
-	if d.write(ctx, name, mine) != nil {
+	if err := d.write(ctx, name, mine); err != nil {
+		d.warn(ctx, err)
 		return
 	}
 	d.listen(ctx)
 	records, err := Read(ctx, sess, d.id.path)
 	if err != nil {
+		d.warn(ctx, err)
 		return
 	}
 	records[name] = &Record{Owner: line.ThisProcess(""), Waits: slices.Collect(maps.Values(mine))}
 	if d.confirm(ctx, records, name) && d.write(ctx, name, mine) == nil {
 		d.ring(ctx)
 	}
+}
+
+// warn warns, once, of a refusal that does not pass.
+func (d *detector) warn(ctx context.Context, err error) {
+	if d.warned || ctx.Err() != nil || d.sess.Err() != nil || zk.Temporary(err) {
+		return
+	}
+	d.warned = true
+	d.id.client.Logger().Warn("deadlocks with other clients are not found", "path", d.id.path, "err", err)
 }
 
 // name returns the name of the node.
@@ -354,13 +366,14 @@ func (d *detector) stands(found *stuck.Deadlock) bool {
 	})
 }
 
-// tell tells the hooks of a deadlock, once, and has the wait fail that is to give way, if it is ours.
+// tell tells the hooks and the log of a deadlock, once, and has the wait fail that is to give way, if it is ours.
 func (d *detector) tell(found *stuck.Deadlock, owner func(record string) line.Owner) {
 	if d.told[found.Key] {
 		return
 	}
 	d.told[found.Key] = true
 	victim := found.Cycle[0].Wait
+	var log sync.Once
 	for _, w := range found.Waits {
 		detectorsMu.Lock()
 		ours := d.waits[w.ID]
@@ -369,6 +382,7 @@ func (d *detector) tell(found *stuck.Deadlock, owner func(record string) line.Ow
 			continue
 		}
 		err := ours.Found(found, owner)
+		log.Do(func() { d.id.client.Logger().Warn("locks wait for each other", "err", err) })
 		// What was certain may have ended meanwhile, by a caller that has left. Then nothing has to give way.
 		if w == victim && w.Yields && d.stands(found) {
 			ours.fail(err)

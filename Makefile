@@ -18,14 +18,17 @@ ITEMS       ?= 1000000
 export GORACE ?= atexit_sleep_ms=0
 
 .DEFAULT_GOAL := help
-.PHONY: help build test check soak conformance interop lin partitions hostile deep fuzz bench herd cover lint fix \
-	modules promises peers
+.PHONY: help build package test check soak conformance interop lin partitions hostile deep fuzz bench herd cover \
+	lint fix modules promises peers
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build ./bin/turnstile
 	$(GO) build -trimpath -o bin/turnstile ./cmd/turnstile
+
+package: ## Build the deb and the rpm package into dist/, for the processor of GOARCH
+	@.ci/package dist
 
 test: ## Run every kind of test, in at most ten minutes; first lists missing peers, last what was skipped
 	@.ci/peers

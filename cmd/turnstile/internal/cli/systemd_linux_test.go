@@ -68,7 +68,7 @@ func TestServeWithoutAServiceManager(t *testing.T) {
 	r.wantStderr("the service manager cannot be told")
 }
 
-// systemd knows each line of our units, and finds the server well confined.
+// systemd knows each line of our units, and finds server and dashboard well confined.
 func TestUnitsAreThoseOfSystemd(t *testing.T) {
 	t.Parallel()
 	peer.Need(t, "systemd-analyze")
@@ -78,7 +78,7 @@ func TestUnitsAreThoseOfSystemd(t *testing.T) {
 		t.Fatal(err)
 	}
 	units, err := filepath.Glob("../../../../ops/systemd/*.service")
-	if err != nil || len(units) != 2 {
+	if err != nil || len(units) != 3 {
 		t.Fatal(units, err)
 	}
 	for _, unit := range units {
@@ -96,9 +96,11 @@ func TestUnitsAreThoseOfSystemd(t *testing.T) {
 			t.Errorf("%s: %v\n%s", unit, err, out)
 		}
 	}
-	out, err := exec.CommandContext(t.Context(), "systemd-analyze", "security", "--offline=true", "--threshold=20",
-		filepath.Join(dir, "turnstile.service")).CombinedOutput()
-	if err != nil {
-		t.Errorf("turnstile.service is too open: %v\n%s", err, out)
+	for _, unit := range []string{"turnstile.service", "turnstile-dashboard.service"} {
+		out, err := exec.CommandContext(t.Context(), "systemd-analyze", "security", "--offline=true",
+			"--threshold=20", filepath.Join(dir, unit)).CombinedOutput()
+		if err != nil {
+			t.Errorf("%s is too open: %v\n%s", unit, err, out)
+		}
 	}
 }

@@ -13,8 +13,9 @@ if [ -d /run/systemd/system ]; then
   if command -v deb-systemd-invoke >/dev/null; then # Debian's, which asks the administrator's policy
     invoke=deb-systemd-invoke
   fi
-  $invoke stop turnstile-dashboard.service turnstile.service 'turnstile-elect@*.service' || true
+  $invoke stop turnstile.socket turnstile.service turnstile-dashboard.service 'turnstile-elect@*.service' || true
 fi
 if command -v systemctl >/dev/null; then # a link to a unit that is gone would be an error at each start of the system
-  systemctl --no-reload disable turnstile-dashboard.service turnstile.service turnstile-elect@.service || true
+  systemctl --no-reload disable turnstile.socket turnstile.service turnstile-dashboard.service \
+    turnstile-elect@.service || true
 fi

@@ -230,12 +230,12 @@ func TestRemovalStopsAndLeavesTheData(t *testing.T) {
 		m.install(r, m.old(b))
 		r.write(settings, "TURNSTILE_CONNECT=zk1:2181\n", 0o640)
 		r.write("var/lib/turnstile/CURRENT", "data", 0o600)
-		r.starts("turnstile.service", "turnstile-elect@backup.service", "other.service")
+		r.starts("turnstile.socket", "turnstile.service", "turnstile-elect@backup.service", "other.service")
 		r.wantEffects("daemon-reload")
 		out := m.remove(r)
-		r.wantEffects(append(append([]string{}, m.invoke...), "stop turnstile.service",
-			"stop turnstile-elect@backup.service", "disable turnstile-dashboard.service", "disable turnstile.service",
-			"disable turnstile-elect@.service", "daemon-reload")...)
+		r.wantEffects(append(append([]string{}, m.invoke...), "stop turnstile.socket", "stop turnstile.service",
+			"stop turnstile-elect@backup.service", "disable turnstile.socket", "disable turnstile.service",
+			"disable turnstile-dashboard.service", "disable turnstile-elect@.service", "daemon-reload")...)
 		for _, file := range []string{"usr/bin/turnstile", "usr/lib/systemd/system/turnstile.service"} {
 			if r.has(file) {
 				t.Errorf("%s is still there", file)

@@ -2,7 +2,7 @@
 SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
 GO          ?= go
-MODULES      = fence/sqlite discovery/grpcresolver zk/gssapi metrics
+MODULES      = fence/sqlite discovery/grpcresolver zk/gssapi metrics test/kubernetes
 LINT         = $(GO) tool -modfile=tools.mod golangci-lint
 FUZZTIME    ?= 20000x
 FUZZDIR     ?= .

@@ -79,8 +79,8 @@ func takePassed(vars map[string]string, addresses []string) (_ map[string][]net.
 		name, ok := passedName(address)
 		switch {
 		case ok && len(taken[name]) == 0:
-			return nil, fmt.Errorf("--listen %s: systemd has passed no socket of this name: start the socket unit, and "+
-				"give its own name, or its FileDescriptorName= if it has one", address)
+			return nil, fmt.Errorf("--listen %s: systemd has passed no socket of this name: start the socket unit, "+
+				"and give its own name, or its FileDescriptorName= if it has one", address)
 		case ok && named[name]:
 			return nil, fmt.Errorf("--listen %s: this socket is named twice", address)
 		case ok:

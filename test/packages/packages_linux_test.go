@@ -1,6 +1,7 @@
 package packages_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,7 +15,7 @@ import (
 )
 
 // built are the packages of "make package", and those of a later version with other settings.
-type built struct{ dir, deb, rpm, laterDeb, laterRPM string }
+type built struct{ dir, deb, rpm, laterDeb, laterRPM, image string }
 
 // build returns packages that are built once for all tests.
 var build = sync.OnceValues(func() (built, error) {
@@ -23,13 +24,12 @@ var build = sync.OnceValues(func() (built, error) {
 		return built{}, err
 	}
 	b := built{dir: dir}
-	if out, err := exec.Command("../../.ci/package", dir).CombinedOutput(); err != nil {
+	if out, err := exec.Command("../../.ci/package", dir, "deb", "rpm", "image").CombinedOutput(); err != nil {
 		return b, fmt.Errorf("%w\n%s", err, out)
 	}
-	for _, err := range []error{found(dir, "*.deb", &b.deb), found(dir, "*.rpm", &b.rpm)} {
-		if err != nil {
-			return b, err
-		}
+	err = errors.Join(found(dir, "*.deb", &b.deb), found(dir, "*.rpm", &b.rpm), found(dir, "*.oci.tar", &b.image))
+	if err != nil {
+		return b, err
 	}
 	const env = "ops/package/turnstile.env"
 	config, err := os.ReadFile("../../ops/package/nfpm.yaml")
@@ -78,6 +78,10 @@ func found(dir, pattern string, path *string) error {
 }
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == containerArg {
+		fmt.Fprintln(os.Stderr, becomeContainer(os.Args[2], os.Args[3:])) // it returns only if that fails
+		os.Exit(125)
+	}
 	code := m.Run()
 	if b, _ := build(); b.dir != "" && code == 0 {
 		_ = os.RemoveAll(b.dir) // of a failed test it may be of use
@@ -331,10 +335,11 @@ func TestPackagesAreReproducible(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if out, err := exec.CommandContext(t.Context(), "../../.ci/package", dir).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(),
+		"../../.ci/package", dir, "deb", "rpm", "image").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, file := range []string{b.deb, b.rpm} {
+	for _, file := range []string{b.deb, b.rpm, b.image} {
 		want, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

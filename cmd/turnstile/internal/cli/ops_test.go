@@ -19,7 +19,7 @@ import (
 func opsCommands(t *testing.T) map[string][]string {
 	t.Helper()
 	units := regexp.MustCompile(`(?m)^ExecStart=/usr/bin/turnstile (.*)$`)
-	pods := regexp.MustCompile(`(?m)^ +args: \[(.*)\]$`)
+	pods := regexp.MustCompile(`(?ms)^ +args: \[(.*?)\]$`)
 	lines := make(map[string][]string)
 	for _, file := range files(t, "systemd/*", "kubernetes/*.yaml") {
 		text, err := os.ReadFile(file)
@@ -72,6 +72,34 @@ func TestCommandsOfUnitsAndPodsAreOurs(t *testing.T) {
 		}
 		if err != nil {
 			t.Errorf("%s: %q: %v", file, line, err)
+		}
+	}
+}
+
+// A page says what each alert means.
+func TestAlertsAreExplained(t *testing.T) {
+	t.Parallel()
+	var pages []byte
+	for _, page := range files(t, "../docs/operating.md", "../docs/metrics.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, text...)
+	}
+	for _, file := range files(t, "*-alerts.yml") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		alerts := regexp.MustCompile(`- alert: (\w+)`).FindAllSubmatch(text, -1)
+		if len(alerts) == 0 {
+			t.Errorf("%s has no alerts", file)
+		}
+		for _, alert := range alerts {
+			if !bytes.Contains(pages, append([]byte("| `"), append(alert[1], '`')...)) {
+				t.Errorf("%s: no row for %s in docs/operating.md or docs/metrics.md", file, alert[1])
+			}
 		}
 	}
 }

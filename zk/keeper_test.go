@@ -5,6 +5,7 @@ package zk_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,10 +21,8 @@ func keeper(unknown ...int32) func(zktest.Request) zktest.Fault {
 		if r.Op == zktest.OpConnect {
 			return zktest.Forget
 		}
-		for _, code := range unknown {
-			if r.Code == code {
-				return zktest.Refuse
-			}
+		if slices.Contains(unknown, r.Code) {
+			return zktest.Refuse
 		}
 		return zktest.Pass
 	}

@@ -239,7 +239,7 @@ func (p *proxied) answerLocked(data []byte, xid int32) {
 		x.end = ended
 	case kindHoldReply:
 		x.until, delay = fault.until, fault.delay
-	case kindPass, kindRefuse, kindCutBefore, kindAnswer, kindStale, kindHoldRequest:
+	case kindPass, kindRefuse, kindCutBefore, kindAnswer, kindStale, kindHoldRequest, kindForget:
 	}
 	if p.muted {
 		p.lost = true

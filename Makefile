@@ -2,7 +2,7 @@
 SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
 GO          ?= go
-MODULES      = fence/sqlite discovery/grpcresolver zk/gssapi metrics otel
+MODULES      = fence/sqlite discovery/grpcresolver zk/gssapi metrics otel test/kubernetes ops/image
 LINT         = $(GO) tool -modfile=tools.mod golangci-lint
 FUZZTIME    ?= 20000x
 FUZZDIR     ?= .
@@ -18,14 +18,20 @@ ITEMS       ?= 1000000
 export GORACE ?= atexit_sleep_ms=0
 
 .DEFAULT_GOAL := help
-.PHONY: help build test check soak conformance interop lin partitions hostile deep fuzz bench herd cover lint fix \
-	modules promises peers
+.PHONY: help build package image test check soak conformance interop lin partitions hostile deep fuzz bench herd \
+	cover lint fix modules promises peers
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build ./bin/turnstile
 	$(GO) build -trimpath -o bin/turnstile ./cmd/turnstile
+
+package: ## Build the deb and the rpm package into dist/, for the processor of GOARCH
+	@.ci/package dist deb rpm
+
+image: ## Build a container image into dist/, a tar for "podman load" or "docker load", for the processor of GOARCH
+	@.ci/package dist image
 
 test: ## Run every kind of test, in at most ten minutes; first lists missing peers, last what was skipped
 	@.ci/peers

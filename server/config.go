@@ -24,7 +24,9 @@ type Config struct {
 	Listen    []string       // without TLS: "host:port" or "unix:/path"; "127.0.0.1:2181" if no listener is given
 	TLSListen []string       // like Listen, with TLS
 	Listeners []net.Listener // further listeners, which the server closes
-	TLS       *tls.Config    // for TLSListen; a verified client certificate becomes an identity of the scheme x509
+
+	TLSListeners []net.Listener // like Listeners, with TLS
+	TLS          *tls.Config    // of both; a client's verified certificate becomes an identity of the scheme x509
 
 	Data     string // the data directory, for one server at a time; required unless InMemory
 	InMemory bool   // keep no state on disk
@@ -73,7 +75,7 @@ type Config struct {
 
 // withDefaults fills in defaults and checks the result.
 func (c Config) withDefaults() (Config, error) {
-	if len(c.Listen)+len(c.TLSListen)+len(c.Listeners) == 0 {
+	if len(c.Listen)+len(c.TLSListen)+len(c.Listeners)+len(c.TLSListeners) == 0 {
 		c.Listen = []string{"127.0.0.1:2181"}
 	}
 	c.TickTime = cmp.Or(c.TickTime, 2*time.Second)
@@ -131,8 +133,8 @@ func (c *Config) check() error {
 		errs = append(errs, fmt.Errorf("server: AdminPath (admin.commandURL) must be an absolute path, such as "+
 			"/commands, without spaces, . and ..: %q", c.AdminPath))
 	}
-	if len(c.TLSListen) > 0 && c.TLS == nil {
-		errs = append(errs, errors.New("server: TLSListen needs Config.TLS with a certificate"))
+	if len(c.TLSListen)+len(c.TLSListeners) > 0 && c.TLS == nil {
+		errs = append(errs, errors.New("server: TLSListen and TLSListeners need Config.TLS with a certificate"))
 	}
 	if c.MetricsTLSListen != "" && c.MetricsTLS == nil {
 		errs = append(errs, errors.New("server: MetricsTLSListen needs Config.MetricsTLS with a certificate"))

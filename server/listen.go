@@ -31,6 +31,9 @@ func (s *Server) listen(ctx context.Context) (err error) {
 	for _, l := range s.cfg.Listeners {
 		s.listeners = append(s.listeners, listener{Listener: l})
 	}
+	for _, l := range s.cfg.TLSListeners {
+		s.listeners = append(s.listeners, listener{Listener: tls.NewListener(l, s.secure()), secure: true})
+	}
 	for _, addr := range s.cfg.Listen {
 		l, err := listenOn(ctx, addr)
 		if err != nil {

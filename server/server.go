@@ -23,6 +23,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -130,7 +131,7 @@ type disk struct {
 func start(ctx context.Context, cfg Config, d disk) (*Server, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
-		closeAll(cfg.Listeners)
+		closeAll(slices.Concat(cfg.Listeners, cfg.TLSListeners))
 		return nil, err
 	}
 	s := &Server{
@@ -145,7 +146,7 @@ func start(ctx context.Context, cfg Config, d disk) (*Server, error) {
 	s.traceMask.Store(defaultTraceMask)
 	s.stats.reset()
 	if err := s.load(); err != nil {
-		closeAll(cfg.Listeners)
+		closeAll(slices.Concat(cfg.Listeners, cfg.TLSListeners))
 		return nil, err
 	}
 	if err := errors.Join(s.loadTLS(), s.listen(ctx), s.startWeb(ctx)); err != nil {
@@ -291,7 +292,8 @@ func (s *Server) closeStore() error {
 	return nil
 }
 
-// Addrs returns the addresses that the server listens on: those of Config.Listeners, then Listen, then TLSListen.
+// Addrs returns the addresses that the server listens on: those of Config.Listeners, TLSListeners, Listen
+// and TLSListen, in this order.
 func (s *Server) Addrs() []net.Addr {
 	addrs := make([]net.Addr, len(s.listeners))
 	for i, l := range s.listeners {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,15 +23,17 @@ const maxCloseWait = 3 * time.Second
 // session ends before the reply, a write fails with outcome Unknown, as it does on a Session, and a read is sent again.
 // A later session may read an older state than an earlier one has: Sync prevents that.
 type Client struct {
-	cfg     settings
-	clock   *clock
-	log     *slog.Logger
-	ctx     context.Context //nolint:containedctx // the client's life: ends with Close
-	cancel  context.CancelFunc
-	wg      sync.WaitGroup
-	backoff time.Duration // the next wait after a connection that breaks early; only run uses it
-	reports reports
-	calls   sync.Pool // of *call; per client, because a channel made in a synctest bubble must stay in it
+	cfg      settings
+	clock    *clock
+	log      *slog.Logger
+	ctx      context.Context //nolint:containedctx // the client's life: ends with Close
+	cancel   context.CancelFunc
+	wg       sync.WaitGroup
+	backoff  time.Duration // the next wait after a connection that breaks early; only run uses it
+	suspect  atomic.Int32  // the operation at which servers that resume no session close connections; 0 if none
+	closings int           // how many in a row, without an answer to it; only run uses it
+	reports  reports
+	calls    sync.Pool // of *call; per client, because a channel made in a synctest bubble must stay in it
 
 	mu      sync.Mutex // guards what follows; a session's mu may be taken while it is held, not the other way round
 	closed  bool
@@ -69,8 +72,8 @@ func open(ctx context.Context, cfg Config, clock *clock) (*Client, error) {
 }
 
 // Session returns the live session, and waits for one if necessary. If ctx ends first, the error wraps ctx's cause, and
-// ErrNotConnected with the reason if there is no connection. After the client's end it returns ErrClosed or
-// ErrAuthFailed.
+// ErrNotConnected with the reason if there is no connection. After the client's end it returns ErrClosed,
+// ErrAuthFailed or ErrUnsupported.
 func (c *Client) Session(ctx context.Context) (*Session, error) {
 	for {
 		c.mu.Lock()
@@ -152,7 +155,7 @@ func (c *Client) run() {
 		c.keep(s)
 		cause := context.Cause(s.ctx)
 		c.log.Info("session ended", "session", s.hexID(), "err", cause)
-		if errors.Is(cause, ErrClosed) || errors.Is(cause, ErrAuthFailed) {
+		if errors.Is(cause, ErrClosed) || errors.Is(cause, ErrAuthFailed) || errors.Is(cause, ErrUnsupported) {
 			c.finish(cause)
 			return
 		}

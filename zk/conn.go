@@ -449,6 +449,9 @@ func (n *conn) due(h wire.ReplyHeader) (*call, error) {
 		return nil, fmt.Errorf("%w: unexpected reply xid %d, want %d", ErrProtocol, h.Xid, want)
 	}
 	c := s.calls.pop()
+	if s.client.suspect.Load() == int32(c.op) {
+		s.client.suspect.Store(0)
+	}
 	s.noteDrained()
 	s.lastZxid = max(s.lastZxid, h.Zxid)
 	s.answered(n, c.sent)

@@ -16,8 +16,9 @@ var (
 	ErrExpired = errors.New("the session expired at the server")
 	// ErrLost: the session has ended here, not at the servers. Its deadline has passed without a reply, or a server has
 	// resumed it with a shorter timeout than it was created with, so that it may end there sooner than this client
-	// counts on. The error then says which server. The client closes the session once its margin is over. What the
-	// session owned may have ended before, with ErrUncertain.
+	// counts on, or a server has given a new session instead, as ClickHouse Keeper does. The error then says which
+	// server. The client closes the session once its margin is over, if the servers resume it. What the session owned
+	// may have ended before, with ErrUncertain.
 	ErrLost = errors.New("the session is lost")
 
 	errSilent = fmt.Errorf("%w: no reply from a server within the session's deadline", ErrLost)
@@ -26,6 +27,9 @@ var (
 	// ErrAuthFailed: a server refused the client's credentials, or requires some (the error then wraps
 	// SessionClosedRequireAuth, too). The client does not try again.
 	ErrAuthFailed = errors.New("authentication failed")
+	// ErrUnsupported: the servers resume no session, and close one connection after the other at the same operation. So
+	// they are not ZooKeeper's, and do not know it. The error says which, and the client does not try again.
+	ErrUnsupported = errors.New("the servers lack an operation")
 )
 
 // Other errors that arise in the client.

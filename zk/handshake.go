@@ -30,7 +30,7 @@ func newConn(s *Session, srv server, nc, raw net.Conn) *conn {
 }
 
 // handshake opens or resumes the session on a new connection, and authenticates. It returns ErrExpired if the server
-// has ended the session, and ErrLost if it counts with a shorter timeout than this client.
+// has ended the session, and ErrLost if it counts with a shorter timeout than this client or does not resume it.
 func (c *Client) handshake(ctx context.Context, s *Session, n *conn) error {
 	if err := c.connectSession(s, n); err != nil {
 		return err
@@ -82,13 +82,44 @@ func (c *Client) connectSession(s *Session, n *conn) error {
 		return fmt.Errorf("%w: invalid connect response: %w", ErrProtocol, n.dec.Err())
 	}
 	switch {
-	case req.SessionID != 0 && (resp.Timeout <= 0 || resp.SessionID != req.SessionID):
-		return ErrExpired // with another id the server does not know this session
+	case req.SessionID != 0 && (resp.Timeout <= 0 || resp.SessionID == 0):
+		return ErrExpired
+	case req.SessionID != 0 && resp.SessionID != req.SessionID:
+		return s.notResumed(n)
 	case resp.Timeout <= 0 || resp.SessionID == 0:
 		return fmt.Errorf("%w: server refused a new session", ErrProtocol)
 	}
 	n.readOnly = resp.ReadOnly
 	return s.granted(n, &resp)
+}
+
+// maxClosings is how many connections in a row may be closed at the same operation by servers that resume no session.
+const maxClosings = 5
+
+// notResumed returns why the session is lost: the server has given a new one instead. ZooKeeper never does. The old one
+// lives on at a server that does, and what was sent under it may still be executed, so it has not expired.
+//
+// Such servers close the connection at an operation that they do not know. A client that asks for it again and again
+// would never get anywhere, and would be silent about it, so it ends with ErrUnsupported.
+func (s *Session) notResumed(n *conn) error {
+	s.mu.Lock()
+	op, ended := s.closedAt, s.cause != nil
+	s.mu.Unlock()
+	const what = "has not resumed it but made a new one, as ClickHouse Keeper does for each connection"
+	if op == 0 || ended { // it is resumed to be closed, which is the business of another goroutine
+		return fmt.Errorf("%w: %v %s", ErrLost, n.server, what)
+	}
+	c := s.client
+	if c.suspect.Swap(int32(op)) != int32(op) {
+		c.closings = 0
+	}
+	if c.closings++; c.closings >= maxClosings {
+		return fmt.Errorf("%w: %v closes each connection at a %s, operation %d: is it ZooKeeper? (%w)",
+			ErrUnsupported, n.server, opName(op), op, ErrLost)
+	}
+	return fmt.Errorf(
+		"%w: %v %s; the connection before was closed at a %s, operation %d, which the server may not know",
+		ErrLost, n.server, what, opName(op), op)
 }
 
 // granted accepts the timeout that a server grants to the session, or returns ErrLost.

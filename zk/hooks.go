@@ -37,7 +37,7 @@ type Hooks struct {
 	// Opened is called when a server has made the session, before Connected.
 	Opened func(s SessionOpened)
 	// Ended is called when that session has ended, after the state Ended, with the cause of its context: ErrExpired,
-	// ErrLost, ErrClosed or ErrAuthFailed.
+	// ErrLost, ErrClosed, ErrAuthFailed or ErrUnsupported.
 	Ended func(session int64, cause error)
 	// Connected is called when a server has accepted a connection for the session.
 	Connected func(addr string)

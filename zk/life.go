@@ -222,7 +222,7 @@ func (c *Client) connect(s *Session) (*conn, error) {
 		case s.ctx.Err() != nil:
 			return nil, context.Cause(s.ctx)
 		case errors.Is(err, ErrLost):
-			c.log.Warn("the server grants less than the session's timeout, which ends the session",
+			c.log.Warn("the server does not continue the session, which is thereby lost",
 				"server", srv.String(), "session", s.hexID(), "err", err)
 			return nil, err
 		case errors.Is(err, ErrExpired), errors.Is(err, ErrAuthFailed):
@@ -308,8 +308,8 @@ func (c *Client) closeLost(s *Session, n *conn) {
 		srv, _ := c.nextServer()
 		var err error
 		n, err = c.attempt(ctx, s, srv)
-		if errors.Is(err, ErrExpired) || errors.Is(err, ErrAuthFailed) {
-			return
+		if errors.Is(err, ErrExpired) || errors.Is(err, ErrLost) || errors.Is(err, ErrAuthFailed) {
+			return // ErrLost: this server resumes no session
 		}
 		if err == nil {
 			n.start()

@@ -4,11 +4,16 @@ package zk
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
 // A Session is one session with an ensemble. It survives reconnects and ends exactly once; see Context. Its methods may
@@ -29,6 +34,7 @@ type Session struct {
 	state     State
 	changed   chan struct{} // closed at the next change of state
 	conn      *conn         // nil while suspended
+	closedAt  wire.Op       // the oldest request without a reply when a server closed the last connection; 0 if none
 	server    server        // of conn, or of the last one
 	timeout   time.Duration // granted at the session's creation
 	heard     time.Time     // when the last answered request was sent
@@ -82,8 +88,8 @@ func (s *Session) Timeout() time.Duration {
 }
 
 // Context returns a context that ends with the session, exactly once. context.Cause returns ErrExpired, ErrLost,
-// ErrClosed or ErrAuthFailed. The context's Err checks the deadline, so that after a pause of the process it does not
-// return nil only because a timer has not run yet.
+// ErrClosed, ErrAuthFailed or ErrUnsupported. The context's Err checks the deadline, so that after a pause of the
+// process it does not return nil only because a timer has not run yet.
 func (s *Session) Context() context.Context { return s.ctx }
 
 // Deadline returns when the session ends with ErrLost unless a reply arrives first: the time at which the last answered
@@ -270,8 +276,13 @@ func (s *Session) detach(n *conn, why error) {
 	}
 	s.conn, s.drained = nil, nil
 	sent := make([]*call, s.calls.len()-s.unsent)
+	closed := closedByServer(why)
+	s.closedAt = 0
 	for i := range sent {
 		sent[i] = s.calls.pop()
+		if closed && i == 0 {
+			s.closedAt = sent[i].op
+		}
 		if w := sent[i].watch; w != nil {
 			s.watchAnswered(w, false, false)
 		}
@@ -279,9 +290,18 @@ func (s *Session) detach(n *conn, why error) {
 	s.watches.reset()
 	s.setState(Suspended)
 	s.mu.Unlock()
-	for _, c := range sent {
-		c.drop(c.lost(why), Unknown)
+	for i, c := range sent {
+		err := c.lost(why)
+		if closed && i == 0 {
+			err = fmt.Errorf("%w: the server closed the connection at this request, operation %d", err, c.op)
+		}
+		c.drop(err, Unknown)
 	}
+}
+
+// closedByServer reports whether a server has ended the connection, rather than this client or the network between.
+func closedByServer(why error) bool {
+	return errors.Is(why, io.EOF) || errors.Is(why, syscall.ECONNRESET)
 }
 
 // drop ends a call without a reply.

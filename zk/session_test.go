@@ -70,7 +70,7 @@ func TestQueuedCreateIsNeverExecutedUnderTheNextSession(t *testing.T) {
 }
 
 // Promise: 8
-func TestAnotherSessionInPlaceOfTheOldOneIsExpiry(t *testing.T) {
+func TestAnotherSessionInPlaceOfTheOldOneIsALoss(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // what ClickHouse Keeper does
 		f := newFake(t, func(p *peer) {
@@ -82,7 +82,7 @@ func TestAnotherSessionInPlaceOfTheOldOneIsExpiry(t *testing.T) {
 		})
 		_, s := f.open(f.config())
 		f.cut()
-		wantCause(t, s, zk.ErrExpired)
+		wantCause(t, s, zk.ErrLost)
 	})
 }
 

@@ -250,7 +250,7 @@ func TestReplyForAnotherSessionDoesNotResumeOne(t *testing.T) {
 			t.Helper()
 			s := session(t, c)
 			f.cut()
-			wantCause(t, s, zk.ErrExpired)
+			wantCause(t, s, zk.ErrLost)
 			if got := s.Timeout(); got != 10*time.Second {
 				t.Errorf("got a timeout of %v, want 10s, whatever others were granted", got)
 			}

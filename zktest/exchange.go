@@ -88,10 +88,23 @@ func (p *proxied) forward(data []byte, r *Request, fault Fault) {
 		x.until = fault.until
 		p.addLocked(p.up, x, fault.delay)
 	case kindAnswer, kindStale:
+	case kindForget:
+		if r.Op == OpConnect {
+			x.data = withoutSession(data)
+		}
+		p.addLocked(p.up, x, 0)
 	case kindPass, kindMute, kindHoldReply:
 		p.addLocked(p.up, x, 0)
 	}
 	p.replyLocallyLocked()
+}
+
+// withoutSession returns a handshake's frame that asks for a new session, made of one that decode has understood.
+func withoutSession(frame []byte) []byte {
+	var c wire.ConnectRequest
+	c.Decode(jute.NewDecoder(frame[4:]))
+	c.SessionID, c.Password = 0, make([]byte, wire.PasswordLen)
+	return wire.EndFrame(c.Append(wire.BeginFrame(nil)), 0)
 }
 
 // decode returns the Request that a control function sees. It returns false if the frame has no valid header.
@@ -226,7 +239,7 @@ func (p *proxied) answerLocked(data []byte, xid int32) {
 		x.end = ended
 	case kindHoldReply:
 		x.until, delay = fault.until, fault.delay
-	case kindPass, kindRefuse, kindCutBefore, kindAnswer, kindStale, kindHoldRequest:
+	case kindPass, kindRefuse, kindCutBefore, kindAnswer, kindStale, kindHoldRequest, kindForget:
 	}
 	if p.muted {
 		p.lost = true

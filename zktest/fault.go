@@ -29,6 +29,7 @@ const (
 	kindStale
 	kindHoldRequest
 	kindHoldReply
+	kindForget
 )
 
 // The faults without an argument. A fault that ends the connection also drops every request behind this one, so that a
@@ -55,6 +56,11 @@ var (
 	// reads that have no earlier reply. In ZooKeeper a client never meets a server that is behind what the client has
 	// already seen.
 	Stale = Fault{kind: kindStale}
+
+	// Forget turns a handshake that asks for an old session into one for a new session, as ClickHouse Keeper does with
+	// each: the old session stays at the server until it expires, and its client gets another id. Forget passes other
+	// requests. Keeper also closes the connection at an operation that it does not know, which is Refuse.
+	Forget = Fault{kind: kindForget}
 
 	// Mute delivers this request and all later ones of the connection, but drops every reply and event from this
 	// request's reply on. The connection stays open until Heal ends it.

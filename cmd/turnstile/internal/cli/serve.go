@@ -80,7 +80,8 @@ go to standard error.`,
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&s.listen, "listen", nil,
-		"`address` to listen on, as 127.0.0.1:2181 or unix:/path (repeatable; default 127.0.0.1:2181)")
+		"`address` to listen on, as 127.0.0.1:2181, unix:/path, or fd:NAME of a socket that systemd passes "+
+			"(repeatable; default 127.0.0.1:2181)")
 	flags.StringArrayVar(&s.tlsListen, "tls-listen", nil,
 		"`address` to listen on with TLS; the addresses of --listen are then plain (repeatable)")
 	flags.StringVar(&s.data, "data", "", "`directory` of the data (default: serve in this user's state directory)")
@@ -178,8 +179,11 @@ func (s *serving) secure(cfg *server.Config) error {
 				return fmt.Errorf("--listen: the path of a socket must not have a comma or an exclamation mark, "+
 					"because no --connect could name it: %q", address)
 			}
+		} else if name, passed := passedName(address); passed && name != "" {
+			continue
 		} else if _, _, err := net.SplitHostPort(address); err != nil {
-			return fmt.Errorf("--listen must be host:port or unix:/path: %q", address)
+			return fmt.Errorf("--listen must be host:port, unix:/path, or fd:NAME of a socket that systemd passes: %q",
+				address)
 		}
 	}
 	tlsConfig, err := s.tls.Server(cfg.Logger)
@@ -189,31 +193,59 @@ func (s *serving) secure(cfg *server.Config) error {
 	if tlsConfig != nil {
 		cfg.TLS = tlsConfig
 	}
-	if len(s.listen)+len(s.tlsListen) > 0 {
-		cfg.Listen, cfg.TLSListen = s.listen, s.tlsListen
-	}
-	switch {
-	case len(cfg.TLSListen) > 0 && cfg.TLS == nil:
-		return errors.New("--tls-listen needs --tls-cert and --tls-key")
-	case tlsConfig != nil && len(cfg.TLSListen) == 0:
-		if len(cfg.Listen) == 0 {
-			cfg.Listen = []string{"127.0.0.1:2181"}
-		}
-		var plain []string
-		for _, addr := range cfg.Listen {
-			if strings.HasPrefix(addr, "unix:") {
-				plain = append(plain, addr)
-			} else {
-				cfg.TLSListen = append(cfg.TLSListen, addr)
-			}
-		}
-		cfg.Listen = plain
+	if err := s.listenAt(cfg, tlsConfig != nil); err != nil {
+		return err
 	}
 	if s.saslUsers != "" {
 		if cfg.SASLUsers, err = server.ReadSASLUsers(s.saslUsers); err != nil {
 			return fmt.Errorf("--sasl-users: %w", err)
 		}
 	}
+	return nil
+}
+
+// listenAt sets where the server listens. With a certificate and no --tls-listen, only unix sockets are plain.
+func (s *serving) listenAt(cfg *server.Config, certificate bool) error {
+	if len(s.listen)+len(s.tlsListen) > 0 {
+		cfg.Listen, cfg.TLSListen = s.listen, s.tlsListen
+	}
+	if len(cfg.TLSListen) > 0 && cfg.TLS == nil {
+		return errors.New("--tls-listen needs --tls-cert and --tls-key")
+	}
+	if len(cfg.Listen)+len(cfg.TLSListen) == 0 {
+		cfg.Listen = []string{"127.0.0.1:2181"}
+	}
+	allSecure := certificate && len(cfg.TLSListen) == 0
+	passed, err := takePassed(s.app.Env.Vars, slices.Concat(cfg.Listen, cfg.TLSListen))
+	if err != nil {
+		return err
+	}
+	var plain, secure []string
+	for _, addr := range cfg.Listen {
+		name, isPassed := passedName(addr)
+		switch isUnix := strings.HasPrefix(addr, "unix:"); {
+		case isPassed:
+			for _, l := range passed[name] {
+				if allSecure && l.Addr().Network() != "unix" {
+					cfg.TLSListeners = append(cfg.TLSListeners, l)
+				} else {
+					cfg.Listeners = append(cfg.Listeners, l)
+				}
+			}
+		case allSecure && !isUnix:
+			secure = append(secure, addr)
+		default:
+			plain = append(plain, addr)
+		}
+	}
+	for _, addr := range cfg.TLSListen {
+		if name, isPassed := passedName(addr); isPassed {
+			cfg.TLSListeners = append(cfg.TLSListeners, passed[name]...)
+		} else {
+			secure = append(secure, addr)
+		}
+	}
+	cfg.Listen, cfg.TLSListen = plain, secure
 	return nil
 }
 

@@ -68,7 +68,7 @@ func TestServeWithoutAServiceManager(t *testing.T) {
 	r.wantStderr("the service manager cannot be told")
 }
 
-// systemd knows each line of our units, and finds the server well confined.
+// systemd knows each line of our units, and finds server and dashboard well confined.
 func TestUnitsAreThoseOfSystemd(t *testing.T) {
 	t.Parallel()
 	peer.Need(t, "systemd-analyze")
@@ -77,10 +77,11 @@ func TestUnitsAreThoseOfSystemd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	units, err := filepath.Glob("../../../../ops/systemd/*.service")
-	if err != nil || len(units) != 2 {
+	units, err := filepath.Glob("../../../../ops/systemd/*")
+	if err != nil || len(units) != 4 {
 		t.Fatal(units, err)
 	}
+	var paths []string
 	for _, unit := range units {
 		text, err := os.ReadFile(unit)
 		if err != nil {
@@ -91,14 +92,17 @@ func TestUnitsAreThoseOfSystemd(t *testing.T) {
 		if err := os.WriteFile(path, []byte(installed), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		verify := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", path)
-		if out, err := verify.CombinedOutput(); err != nil || len(out) > 0 { // of unknown keys it only warns
-			t.Errorf("%s: %v\n%s", unit, err, out)
-		}
+		paths = append(paths, path)
 	}
-	out, err := exec.CommandContext(t.Context(), "systemd-analyze", "security", "--offline=true", "--threshold=20",
-		filepath.Join(dir, "turnstile.service")).CombinedOutput()
-	if err != nil {
-		t.Errorf("turnstile.service is too open: %v\n%s", err, out)
+	verify := exec.CommandContext(t.Context(), "systemd-analyze", append([]string{"verify", "--man=no"}, paths...)...)
+	if out, err := verify.CombinedOutput(); err != nil || len(out) > 0 { // of unknown keys it only warns
+		t.Errorf("%v\n%s", err, out)
+	}
+	for _, unit := range []string{"turnstile.service", "turnstile-dashboard.service"} {
+		out, err := exec.CommandContext(t.Context(), "systemd-analyze", "security", "--offline=true",
+			"--threshold=20", filepath.Join(dir, unit)).CombinedOutput()
+		if err != nil {
+			t.Errorf("%s is too open: %v\n%s", unit, err, out)
+		}
 	}
 }

@@ -188,7 +188,7 @@ func (c *Connection) Open(ctx context.Context, app *App) (*zk.Client, *zk.Sessio
 	why := client.LastError()
 	_ = client.Close() // there is no session to end
 	switch {
-	case errors.Is(err, zk.ErrAuthFailed):
+	case errors.Is(err, zk.ErrAuthFailed), errors.Is(err, zk.ErrUnsupported):
 		return nil, nil, Failed(err)
 	case context.Cause(ctx) != nil && !errors.Is(context.Cause(ctx), ErrNoAnswer):
 		return nil, nil, context.Cause(ctx) // the caller's context ended

@@ -80,6 +80,8 @@ func Failed(err error) error {
 		return &Error{Code: ExitNoAccess, Err: err, Hint: hint}
 	case errors.Is(err, zk.ErrAuthFailed), errors.Is(err, zk.AuthFailed):
 		return &Error{Code: ExitNoAccess, Err: err, Hint: "check --auth, --sasl-user and --sasl-password-file"}
+	case errors.Is(err, zk.ErrUnsupported):
+		return &Error{Code: ExitSoftware, Err: err, Hint: "docs/support.md says which servers there are tests with"}
 	case errors.Is(err, zk.InvalidACL):
 		hint := "the server rejects this --acl: does it support the scheme, and does creator have credentials?"
 		return &Error{Code: ExitNoAccess, Err: err, Hint: hint}

@@ -19,7 +19,7 @@ export GORACE ?= atexit_sleep_ms=0
 
 .DEFAULT_GOAL := help
 .PHONY: help build package image test check soak conformance interop lin partitions hostile deep fuzz bench herd \
-	cover lint fix modules promises peers
+	cover lint fix modules promises peers pictures
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -126,6 +126,14 @@ modules: ## Download the modules of all go.mod files
 
 promises: ## List the tests that show each promise of docs/guarantees.md
 	$(GO) test -count=1 -v -run TestEachPromiseIsShownByTests ./test/house
+
+pictures: ## Make the pictures of docs/dashboard.md, in Chromium
+	@.ci/peers
+	tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
+	TURNSTILE_PICTURES=$$tmp $(GO) test -count=1 -run TestDashboardInABrowser ./cmd/turnstile/internal/cli; \
+	cp $$tmp/overview-light-1280.png docs/dashboard-overview.png; \
+	cp $$tmp/lock-dark-1280.png docs/dashboard-lock.png; \
+	cp $$tmp/waits-light-1280.png docs/dashboard-waits.png
 
 peers: ## Install the other projects' servers and clients for the tests (Debian, Ubuntu)
 	@.ci/peers install

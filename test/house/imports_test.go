@@ -96,10 +96,22 @@ var rules = []rule{
 		foreign: []string{"golang.org/x/sys"},
 	},
 	{
+		path: "cmd/turnstile/internal/ensemble", ours: []string{"internal/survey", "lock"},
+		foreign: []string{"golang.org/x/sync"},
+	},
+	{
+		path: "cmd/turnstile/internal/dashboard",
+		ours: []string{
+			"cmd/turnstile/internal/cli/command", "cmd/turnstile/internal/ensemble", "internal/survey", "lock",
+		},
+	},
+	{
 		path: "cmd/turnstile/internal/top",
-		ours: []string{"cmd/turnstile/internal/cli/command", "internal/survey", "lock"},
+		ours: []string{
+			"cmd/turnstile/internal/cli/command", "cmd/turnstile/internal/ensemble", "internal/survey", "lock",
+		},
 		foreign: []string{
-			"charm.land/bubbletea/v2", "charm.land/lipgloss/v2", "github.com/charmbracelet/x/ansi", "golang.org/x/sync",
+			"charm.land/bubbletea/v2", "charm.land/lipgloss/v2", "github.com/charmbracelet/x/ansi",
 		},
 	},
 	{

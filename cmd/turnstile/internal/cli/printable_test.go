@@ -65,6 +65,7 @@ var shows = []shower{
 	{args: "sessions close 0x1 --reason x"},
 	{args: "deadlocks", shows: true},
 	{args: "exporter --listen 127.0.0.1:0", stream: true},
+	{args: "dashboard --listen 127.0.0.1:0", stream: true},
 	{args: "gc --older-than 0s", data: true},
 	{args: "backup -"},
 	{args: "doctor --admin-port 0"},

@@ -122,8 +122,8 @@ name no server fail instead of using this user's own server.`,
 		&cobra.Group{ID: nodes, Title: "Commands for single nodes and trees:"})
 	root.AddCommand(recipecmd.New(app, recipes)...)
 	root.AddCommand(treecmd.New(app, nodes)...)
-	root.AddCommand(newServe(app), newBackup(app), newRestore(app), newExporter(app), newOwnServer(app), newBench(app),
-		newVersion(app), newMan())
+	root.AddCommand(newServe(app), newBackup(app), newRestore(app), newExporter(app), newDashboard(app),
+		newOwnServer(app), newBench(app), newVersion(app), newMan())
 	refuseUnknownTopics(root)
 	completeChoices(root)
 	command.CompletePaths(app, root)

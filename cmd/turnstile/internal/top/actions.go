@@ -95,7 +95,7 @@ func (m *model) ask(force bool) {
 	p := &prompt{path: path, force: force, holders: make(map[string]lock.Token)}
 	holders := e.Holders
 	if r, chosen := m.lists[viewLock].chosen(); m.view == viewLock && chosen {
-		for _, c := range m.lines[path].list {
+		for _, c := range m.lines[path].List {
 			if c.Holder && c.Path == r.node { // the one at the cursor alone
 				holders = []lock.Contender{c}
 			}

@@ -3,6 +3,7 @@ package top
 // The screen.
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/ensemble"
 	"github.com/seed-a3166700/turnstile/internal/survey"
 )
 
@@ -92,7 +94,7 @@ func (m *model) header() string {
 		case survey.Live:
 			state = s.looks[good].Render("● live")
 		case survey.Sampled:
-			state = s.looks[warn].Render("◐ sampled " + ago(m.now.Sub(m.snapshot.Asked)) + " ago")
+			state = s.looks[warn].Render("◐ sampled " + ensemble.Ago(m.now.Sub(m.snapshot.Asked)) + " ago")
 		case survey.Cut:
 			state = s.looks[bad].Render("○ not connected since " + m.snapshot.Asked.Local().Format(time.TimeOnly))
 		}
@@ -190,10 +192,11 @@ func (m *model) below() []string {
 	var lines []string
 	if m.view == viewLock && m.prompt == nil {
 		if past := m.past[m.path]; past != nil {
-			title := fmt.Sprintf("  SINCE THIS SCREEN IS OPEN: %d changes of the holder", past.n)
+			title := fmt.Sprintf("  SINCE THIS SCREEN IS OPEN: %d changes of the holder", past.Changes)
 			lines = append(lines, s.label.Render(title))
-			for _, e := range past.last[max(0, len(past.last)-4):] {
-				text := e.at.Local().Format(time.TimeOnly) + "  " + e.text
+			for _, e := range past.Last[max(0, len(past.Last)-4):] {
+				text := e.At.Local().Format(time.TimeOnly) + "  " +
+					clean(cmp.Or(e.From, "nobody")+" → "+cmp.Or(e.To, "nobody"))
 				lines = append(lines, s.looks[faint].Render("  "+cutEnd(text, m.width-3)))
 			}
 		}

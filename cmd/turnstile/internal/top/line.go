@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/ensemble"
 	"github.com/seed-a3166700/turnstile/lock"
 )
 
@@ -28,16 +29,17 @@ func (m *model) line() page {
 	switch {
 	case !there:
 		p.empty = "There is no such path now."
-		l.list = nil
+		l.List = nil
 	case e.Holding+e.Waiting == 0:
-		l.list = nil
+		l.List = nil
 		fallthrough
 	default:
 		layout := ""
 		if e.Layout != "" {
 			layout = ", layout " + e.Layout
 		}
-		p.top = append(p.top, fmt.Sprintf("%s%s, %d held, %d waiting", kindWord(e), layout, e.Holding, e.Waiting))
+		p.top = append(p.top,
+			fmt.Sprintf("%s%s, %d held, %d waiting", ensemble.KindWord(e), layout, e.Holding, e.Waiting))
 		if e.Groups > 1 {
 			p.top = append(p.top, "Not all contenders here exclude each other.")
 		}
@@ -45,11 +47,11 @@ func (m *model) line() page {
 			p.top = append(p.top, fmt.Sprintf("Only %d sequence numbers are left.", e.Numbers.Left))
 		}
 	}
-	if l.err != nil {
-		p.empty = clean(l.err.Error())
+	if l.Err != nil {
+		p.empty = clean(l.Err.Error())
 	}
 	n := 0
-	for _, c := range l.list {
+	for _, c := range l.List {
 		r := row{key: c.Path + " " + strconv.FormatInt(int64(c.Token), 10), node: c.Path}
 		var place cell
 		token := cell{"·", faint}
@@ -77,7 +79,7 @@ func (m *model) line() page {
 		if !c.Holder {
 			look = waitLook(d)
 		}
-		r.cells = []cell{place, owner, {ago(d), look}, {command.SessionID(c.Session), faint}, token}
+		r.cells = []cell{place, owner, {ensemble.Ago(d), look}, {command.SessionID(c.Session), faint}, token}
 		p.rows = append(p.rows, r)
 	}
 	return p

@@ -1,3 +1,4 @@
+// Package top draws what is at an ensemble, and keeps it up to date: locks, waits, leaders, queues, sessions, servers.
 package top
 
 // The screen's state, and what changes it.
@@ -13,6 +14,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/ensemble"
 	"github.com/seed-a3166700/turnstile/internal/survey"
 	"github.com/seed-a3166700/turnstile/lock"
 )
@@ -38,10 +40,19 @@ var titles = [views]string{ //nolint:gochecknoglobals // a table
 	"Locks", "Waits", "Leaders", "Queues", "Sessions", "Servers",
 }
 
+// Config says how a screen is.
+type Config struct {
+	Ensemble string // its name, which the screen always shows
+	Root     string // the path below which it looks
+	Interval time.Duration
+	Changes  bool // allow revoke and force
+	Plain    bool // no colours
+}
+
 // model is a tea.Model.
 type model struct {
 	ctx    context.Context //nolint:containedctx // of the requests that a screen makes; tea hands none to it
-	source Source
+	source ensemble.Source
 	cfg    Config
 	styles styles
 
@@ -58,23 +69,15 @@ type model struct {
 
 	snapshot  *survey.Snapshot // what is shown
 	latest    *survey.Snapshot // what has come
-	lines     map[string]lineOf
-	past      map[string]*past
+	lines     map[string]ensemble.Line
+	past      ensemble.History
 	deadlocks []lock.FoundDeadlock
-	queues    map[string]Queue
-	sessions  []Session
+	queues    map[string]ensemble.Queue
+	sessions  []ensemble.Session
 	lacks     []string
-	servers   []Server
+	servers   []ensemble.Server
 	loading   bool
 	loaded    time.Time
-}
-
-// lineOf is the line of a lock, as it was when the lock was like entry.
-type lineOf struct {
-	entry survey.Entry
-	list  []lock.Contender
-	err   error
-	read  time.Time
 }
 
 // What has happened.
@@ -84,12 +87,12 @@ type (
 	tickMsg     struct{}
 	loadedMsg   struct {
 		view      view
-		lines     map[string]lineOf
+		lines     map[string]ensemble.Line
 		deadlocks []lock.FoundDeadlock
-		queues    map[string]Queue
-		sessions  []Session
+		queues    map[string]ensemble.Queue
+		sessions  []ensemble.Session
 		lacks     []string
-		servers   []Server
+		servers   []ensemble.Server
 	}
 	doneMsg struct {
 		text string
@@ -98,11 +101,11 @@ type (
 )
 
 // newModel returns a screen on which nothing is yet.
-func newModel(ctx context.Context, source Source, cfg Config) *model {
+func newModel(ctx context.Context, source ensemble.Source, cfg Config) *model {
 	m := &model{
 		ctx: ctx, source: source, cfg: cfg, styles: newStyles(""), width: 80, height: 24, now: time.Now(),
-		lists: make(map[view]*list), lines: make(map[string]lineOf), past: make(map[string]*past),
-		queues: make(map[string]Queue),
+		lists: make(map[view]*list), lines: make(map[string]ensemble.Line), past: make(ensemble.History),
+		queues: make(map[string]ensemble.Queue),
 	}
 	for v := range viewHelp {
 		m.lists[v] = new(list)
@@ -111,7 +114,7 @@ func newModel(ctx context.Context, source Source, cfg Config) *model {
 }
 
 // Run shows a screen until the user leaves it or ctx ends.
-func Run(ctx context.Context, source Source, cfg Config, opts ...tea.ProgramOption) error {
+func Run(ctx context.Context, source ensemble.Source, cfg Config, opts ...tea.ProgramOption) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	m := newModel(ctx, source, cfg)
@@ -243,7 +246,7 @@ func (m *model) take() {
 		return
 	}
 	m.now = time.Now()
-	m.remember(m.snapshot, m.latest)
+	m.past.Note(m.snapshot, m.latest, m.source.Owner, m.now)
 	m.snapshot = m.latest
 	m.arrange(false)
 }
@@ -389,7 +392,7 @@ func (m *model) load() tea.Cmd {
 	case viewWaits, viewLock, viewSessions:
 		stale := m.stale(v)
 		f = func() (msg loadedMsg) {
-			msg.lines = readLines(m.ctx, m.source.Line, stale)
+			msg.lines = m.source.ReadLines(m.ctx, stale)
 			switch v {
 			case viewSessions:
 				msg.sessions, msg.lacks = m.source.Sessions(m.ctx)
@@ -403,8 +406,8 @@ func (m *model) load() tea.Cmd {
 			return nil
 		}
 	case viewQueues:
-		paths := m.queuePaths()
-		f = func() loadedMsg { return loadedMsg{queues: readQueues(m.ctx, m.source.Queue, paths)} }
+		s := m.snapshot
+		f = func() loadedMsg { return loadedMsg{queues: m.source.ReadQueues(m.ctx, s)} }
 	case viewServers:
 		f = func() loadedMsg { return loadedMsg{servers: m.source.Servers(m.ctx)} }
 	default:
@@ -437,3 +440,21 @@ func (m *model) takeLoaded(msg loadedMsg) {
 
 // lastPart returns the last part of a path.
 func lastPart(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
+
+// stale returns the locks whose lines the view shows and that have changed since they were read.
+func (m *model) stale(v view) []survey.Entry {
+	now := time.Now()
+	if v == viewLock {
+		e, ok := m.snapshotEntry(m.path)
+		if !ok || e.Holding+e.Waiting == 0 {
+			return nil
+		}
+		return ensemble.Stale([]survey.Entry{e}, m.lines, now)
+	}
+	for path := range m.lines {
+		if e, ok := m.snapshot.Entry(path); !ok || e.Holding+e.Waiting == 0 {
+			delete(m.lines, path)
+		}
+	}
+	return ensemble.Stale(ensemble.Crowded(m.snapshot, v == viewSessions, now), m.lines, now)
+}

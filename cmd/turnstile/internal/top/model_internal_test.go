@@ -11,6 +11,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/ensemble"
 	"github.com/seed-a3166700/turnstile/internal/survey"
 	"github.com/seed-a3166700/turnstile/lock"
 )
@@ -65,7 +66,7 @@ func crowd(t *testing.T, locks ...string) *model {
 	t.Helper()
 	now := time.Now()
 	s := &survey.Snapshot{Mode: survey.Live}
-	m := newModel(t.Context(), Source{Owner: func(c lock.Contender) string { return string(c.Data) }},
+	m := newModel(t.Context(), ensemble.Source{Owner: func(c lock.Contender) string { return string(c.Data) }},
 		Config{Ensemble: "here", Root: "/", Interval: time.Second})
 	for _, text := range locks {
 		path, holder, waiters := "", "", ""
@@ -84,7 +85,7 @@ func crowd(t *testing.T, locks ...string) *model {
 			e.First = &list[1]
 		}
 		s.Entries = append(s.Entries, e)
-		m.lines[path] = lineOf{entry: e, list: list, read: now}
+		m.lines[path] = ensemble.Line{Entry: e, List: list, Read: now}
 	}
 	m.latest = s
 	m.view = viewWaits
@@ -149,7 +150,7 @@ func TestViewsFitIntoEachSize(t *testing.T) {
 // A panic is reported after the terminal has been restored.
 func TestPanicRestoresTheTerminal(t *testing.T) {
 	t.Parallel()
-	for name, source := range map[string]Source{
+	for name, source := range map[string]ensemble.Source{
 		"while it reads": {
 			Next: func(context.Context, *survey.Snapshot, []string) (*survey.Snapshot, error) { panic("oh") },
 		},

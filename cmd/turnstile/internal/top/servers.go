@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/ensemble"
 	"github.com/seed-a3166700/turnstile/internal/survey"
 )
 
@@ -61,13 +62,13 @@ func (m *model) queuesPage() page {
 		number(q.Dead, bad)
 		oldest := cell{"·", faint}
 		if q.Oldest > 0 {
-			oldest = cell{ago(q.Oldest), plain}
+			oldest = cell{ensemble.Ago(q.Oldest), plain}
 		}
 		r.cells = append(r.cells, oldest)
 		p.rows = append(p.rows, r)
 	}
-	if len(list) > maxQueues {
-		p.top = append(p.top, fmt.Sprintf("Only the first %d queues are counted.", maxQueues))
+	if len(list) > ensemble.MaxQueues {
+		p.top = append(p.top, fmt.Sprintf("Only the first %d queues are counted.", ensemble.MaxQueues))
 	}
 	return p
 }
@@ -88,15 +89,15 @@ func (m *model) sessionsPage() page {
 	for _, lack := range m.lacks {
 		p.top = append(p.top, clean(lack))
 	}
-	known := make(map[int64]Session)
+	known := make(map[int64]ensemble.Session)
 	for _, s := range m.sessions {
 		known[s.ID] = s
 	}
 	holds, waits, owners := make(map[int64][]string), make(map[int64][]string), make(map[int64]string)
 	for path, l := range m.lines {
-		for _, c := range l.list {
+		for _, c := range l.List {
 			if _, ok := known[c.Session]; !ok {
-				known[c.Session] = Session{ID: c.Session, Ephemerals: -1}
+				known[c.Session] = ensemble.Session{ID: c.Session, Ephemerals: -1}
 			}
 			owners[c.Session] = m.source.Owner(c)
 			where := waits
@@ -127,7 +128,7 @@ func (m *model) sessionsPage() page {
 		heard, nodes, address, owner := cell{"·", faint}, cell{"·", faint}, cell{"·", faint}, cell{"·", faint}
 		if !s.Answered.IsZero() {
 			d := m.now.Sub(s.Answered)
-			heard = cell{ago(d), plain}
+			heard = cell{ensemble.Ago(d), plain}
 			if s.Timeout > 0 && d > s.Timeout*2/3 {
 				heard.look = warn
 			}

@@ -3,10 +3,8 @@ package top
 // Text in cells.
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/charmbracelet/x/ansi"
@@ -87,21 +85,4 @@ func fit(s string, columns int, right, middle bool) string {
 		return space + s
 	}
 	return s + space
-}
-
-// ago writes how long something lasts, in at most six columns.
-func ago(d time.Duration) string {
-	const day = 24 * time.Hour
-	d = max(0, d)
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", d/time.Second)
-	case d < time.Hour:
-		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
-	case d < day:
-		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
-	case d < 100*day:
-		return fmt.Sprintf("%dd%02dh", d/day, d%day/time.Hour)
-	}
-	return fmt.Sprintf("%dd", d/day)
 }

@@ -3,7 +3,6 @@ package top
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/charmbracelet/x/ansi"
 )
@@ -41,18 +40,6 @@ func TestPathsLoseTheirMiddle(t *testing.T) {
 	} {
 		if got := cutMiddle(path, 17); got != want {
 			t.Errorf("%s: got %q, want %q", path, got, want)
-		}
-	}
-}
-
-func TestTimesAreShort(t *testing.T) {
-	t.Parallel()
-	for d, want := range map[time.Duration]string{
-		-time.Second: "0s", 59 * time.Second: "59s", 61 * time.Second: "1m01s", 3*time.Hour + 5*time.Minute: "3h05m",
-		50 * time.Hour: "2d02h", 24000 * time.Hour: "1000d",
-	} {
-		if got := ago(d); got != want {
-			t.Errorf("%v: got %q, want %q", d, got, want)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/ensemble"
 	"github.com/seed-a3166700/turnstile/internal/survey"
 	"github.com/seed-a3166700/turnstile/lock"
 )
@@ -32,17 +33,11 @@ var orders = map[view][]string{ //nolint:gochecknoglobals // a table
 // wideScreen is how wide a screen is that shows everything.
 const wideScreen = 100
 
-// Waits of this length are drawn as worth a look, and as most likely stuck.
-const (
-	longWait  = time.Minute
-	stuckWait = 10 * time.Minute
-)
-
 func waitLook(d time.Duration) look {
 	switch {
-	case d >= stuckWait:
+	case d >= ensemble.StuckWait:
 		return bad
-	case d >= longWait:
+	case d >= ensemble.LongWait:
 		return warn
 	}
 	return plain
@@ -85,25 +80,6 @@ func (m *model) snapshotEntry(path string) (survey.Entry, bool) {
 	return m.snapshot.Entry(path)
 }
 
-// election reports whether candidates stand at an entry.
-func election(e survey.Entry) bool {
-	return e.Kind == survey.Election || e.Kind == survey.Support ||
-		len(e.Holders) > 0 && e.Holders[0].Kind == lock.Candidate
-}
-
-// held returns for how long an entry has been held: since the node of its holder was made, or since this screen has
-// seen another holder.
-func (m *model) held(e survey.Entry) time.Duration {
-	if len(e.Holders) == 0 {
-		return 0
-	}
-	d := m.now.Sub(e.Holders[0].Since)
-	if past := m.past[e.Path]; past != nil {
-		d = min(d, m.now.Sub(past.last[len(past.last)-1].at))
-	}
-	return max(0, d)
-}
-
 // locks are all that is held or waited for.
 func (m *model) locks() page {
 	order := orders[viewLocks][m.lists[viewLocks].order]
@@ -127,42 +103,31 @@ func (m *model) locks() page {
 	slices.SortStableFunc(list, func(a, b survey.Entry) int {
 		switch order {
 		case "LONGEST":
-			return cmp.Compare(longest(b, m.now), longest(a, m.now))
+			return cmp.Compare(ensemble.Longest(b, m.now), ensemble.Longest(a, m.now))
 		case "WAITING":
 			return cmp.Compare(b.Waiting, a.Waiting)
 		case "HELD":
-			return cmp.Compare(m.held(b), m.held(a))
+			return cmp.Compare(m.past.Held(b, m.now), m.past.Held(a, m.now))
 		}
 		return 0
 	})
 	for _, e := range list {
-		wait := longest(e, m.now)
+		wait := ensemble.Longest(e, m.now)
 		waiting, longestText, held := cell{"·", faint}, cell{"·", faint}, cell{"·", faint}
 		if e.Waiting > 0 {
-			waiting, longestText = cell{strconv.Itoa(e.Waiting), plain}, cell{ago(wait), waitLook(wait)}
+			waiting, longestText = cell{strconv.Itoa(e.Waiting), plain}, cell{ensemble.Ago(wait), waitLook(wait)}
 		}
 		if len(e.Holders) > 0 {
-			held = cell{ago(m.held(e)), plain}
+			held = cell{ensemble.Ago(m.past.Held(e, m.now)), plain}
 		}
 		p.rows = append(p.rows, row{
 			key: e.Path, path: e.Path, search: e.Path,
-			cells: []cell{{clean(e.Path), plain}, {kindWord(e), faint}, m.holder(e), held, waiting, longestText},
+			cells: []cell{
+				{clean(e.Path), plain}, {ensemble.KindWord(e), faint}, m.holder(e), held, waiting, longestText,
+			},
 		})
 	}
 	return p
-}
-
-// kindWord is what an entry is, in at most eight letters.
-func kindWord(e survey.Entry) string {
-	switch {
-	case e.Kind == survey.Permits, e.Kind == survey.KazooPermits:
-		return "permits"
-	case election(e):
-		return "election"
-	case len(e.Holders) > 0 && e.Holders[0].Kind == lock.Reader:
-		return "shared"
-	}
-	return "lock"
 }
 
 // holder says who holds an entry.
@@ -202,20 +167,20 @@ func (m *model) leaders() page {
 	}
 	var list []survey.Entry
 	for _, e := range m.snapshot.Entries {
-		if e.Holding+e.Waiting > 0 && election(e) {
+		if e.Holding+e.Waiting > 0 && ensemble.IsElection(e) {
 			list = append(list, e)
 		}
 	}
 	changes := func(e survey.Entry) int {
 		if past := m.past[e.Path]; past != nil {
-			return past.n
+			return past.Changes
 		}
 		return 0
 	}
 	slices.SortStableFunc(list, func(a, b survey.Entry) int {
 		switch order {
 		case "LEADS":
-			return cmp.Compare(m.held(a), m.held(b))
+			return cmp.Compare(m.past.Held(a, m.now), m.past.Held(b, m.now))
 		case "CHANGES":
 			return cmp.Compare(changes(b), changes(a))
 		}
@@ -224,7 +189,7 @@ func (m *model) leaders() page {
 	for _, e := range list {
 		leads, term, changed := cell{"·", faint}, cell{"·", faint}, cell{"·", faint}
 		if len(e.Holders) > 0 {
-			leads = cell{ago(m.held(e)), plain}
+			leads = cell{ensemble.Ago(m.past.Held(e, m.now)), plain}
 			term = cell{strconv.FormatInt(int64(e.Holders[0].Token), 10), faint}
 		}
 		if n := changes(e); n > 0 {

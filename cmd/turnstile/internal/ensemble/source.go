@@ -1,5 +1,6 @@
-// Package top draws what is at an ensemble, and keeps it up to date: locks, waits, leaders, queues, sessions, servers.
-package top
+// Package ensemble is what screens and pages show of an ensemble, and how they come by it: locks from one survey, and
+// lines, deadlocks, queues, sessions and servers when somebody looks at them.
+package ensemble
 
 // Where it comes from.
 
@@ -11,18 +12,23 @@ import (
 	"github.com/seed-a3166700/turnstile/lock"
 )
 
-// A Source is where a screen has what it shows from. Text in it is as others have written it.
+// A Source is where a screen has what it shows from. Text in it is as others have written it. Its functions may be
+// called from several goroutines at once.
 type Source struct {
 	// Next is survey.Survey.Next: all locks come from there.
 	Next func(ctx context.Context, last *survey.Snapshot, shown []string) (*survey.Snapshot, error)
-	// Line is lock.Inspect. It is asked about a lock only while the screen shows its line, and after it has changed.
+	// Line is lock.Inspect. It is asked about a lock only while its line is shown, and after it has changed.
 	Line  func(ctx context.Context, path string) ([]lock.Contender, error)
 	Owner func(lock.Contender) string // says whose a contender is
-	// Deadlocks is lock.Deadlocks. It is asked while the screen shows who waits.
+	// Records is lock.Revocations: who was asked to release a lock, by whom and why.
+	Records func(ctx context.Context, path string) ([]lock.Record, error)
+	// Deadlocks is lock.Deadlocks. It is asked while somebody looks at who waits.
 	Deadlocks func(ctx context.Context) ([]lock.FoundDeadlock, error)
 	Queue     func(ctx context.Context, path string) (Queue, error)
+	Dead      func(ctx context.Context, path string, most int) ([]DeadLetter, error) // the first of a queue
 	Sessions  func(ctx context.Context) (list []Session, lacks []string)
 	Servers   func(ctx context.Context) []Server
+	Findings  func(ctx context.Context) ([]Finding, error) // of turnstile doctor, without notes
 	// Revoke asks the holders at these nodes, as they were with these tokens, to release the lock.
 	Revoke func(
 		ctx context.Context, path string, holders map[string]lock.Token, reason string, force bool,
@@ -33,6 +39,20 @@ type Source struct {
 type Queue struct {
 	Ready, Delayed, Claimed, Dead int
 	Oldest                        time.Duration
+	Paused                        string // who has paused it, and why; empty if it is not
+}
+
+// A DeadLetter is an item that has failed for good.
+type DeadLetter struct {
+	ID, Reason string
+	At         time.Time
+	Attempts   int
+}
+
+// A Finding is something that is wrong with an ensemble.
+type Finding struct {
+	Error        bool // else it is a warning
+	Text, Remedy string
 }
 
 // A Session is what the servers tell of a session.
@@ -52,13 +72,4 @@ type Server struct {
 	Watches                         int64 // -1 if it does not say so
 	Zxid                            int64
 	Err                             error
-}
-
-// Config says how a screen is.
-type Config struct {
-	Ensemble string // its name, which the screen always shows
-	Root     string // the path below which it looks
-	Interval time.Duration
-	Changes  bool // allow revoke and force
-	Plain    bool // no colours
 }

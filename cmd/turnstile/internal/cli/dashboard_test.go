@@ -1,0 +1,251 @@
+//go:build linux
+
+package cli_test
+
+// turnstile dashboard.
+
+import (
+	"bufio"
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/internal/test/peer"
+	"github.com/seed-a3166700/turnstile/internal/test/request"
+	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/queue"
+	"github.com/seed-a3166700/turnstile/zktest"
+)
+
+// until fetches a page until it is as wanted.
+func until(t *testing.T, url string, status int, want string) {
+	t.Helper()
+	began := time.Now()
+	for {
+		got, body := request.Fetch(t, http.MethodGet, url)
+		if got == status && strings.Contains(body, want) {
+			return
+		}
+		if time.Since(began) > patience {
+			t.Fatalf("%s: %d, and no %q: %s", url, got, want, body)
+		}
+		time.Sleep(10 * time.Millisecond) // real: it is another process
+	}
+}
+
+// A dashboard shows what happens, says so when no server answers, and ends with a signal.
+func TestDashboardShowsWhatHappens(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	dashboardShows(t, srv.Addr(), func() { srv.Cut() }, func() { srv.Heal() })
+}
+
+func TestDashboardOfApacheZooKeeper(t *testing.T) {
+	t.Parallel()
+	server := peer.ZooKeeper(t, longSessions)
+	dashboardShows(t, server.ConnectString(), func() { server.Kill(0) }, func() { server.Restart(0) })
+}
+
+func dashboardShows(t *testing.T, connect string, down, up func()) {
+	t.Helper()
+	long := []string{"--connect", connect, "--session-timeout", "30s"}
+	run := func(args ...string) *running { return start(t, slices.Insert(args, 1, long...)...) }
+	holder := run("lock", "--label", "<b>\x1b", "/jobs/17", "--", "puppet")
+	holder.ready()
+	waiter := run("lock", "/jobs/17", "--", "puppet")
+	r := run("dashboard", "--json", "--allow-changes", "--listen", "127.0.0.1:0", "/jobs")
+	var ready struct{ URL string }
+	if err := json.Unmarshal([]byte(r.line()), &ready); err != nil {
+		t.Fatal(err)
+	}
+	for page, want := range map[string]string{
+		"": "1 waiting", "locks": `(&lt;b&gt;\x1b)`, "lock?path=/jobs/17": "Holder", "waits": "1 blocked",
+		"leaders": "no election", "queues": "no queue", "sessions": "127.0.0.1:", "servers": "standalone",
+		"readyz": "ok", "livez": "ok",
+	} {
+		until(t, ready.URL+page, 200, want)
+	}
+	run("elect", "/jobs/leader", "--", "puppet").ready()
+	until(t, ready.URL+"leaders", 200, "/jobs/<wbr>leader")
+	start(t, "queue", "put", "--connect", connect, "/jobs/queue", "body").wantCode(0)
+	until(t, ready.URL+"queue?path=/jobs/queue", 200, "Oldest")
+	holder.signal(syscall.SIGTERM)
+	holder.wantCode(3)
+	waiter.ready()
+	until(t, ready.URL+"lock?path=/jobs/17", 200, "of the holder seen")
+	down()
+	until(t, ready.URL+"readyz", 503, "no server is connected")
+	until(t, ready.URL+"locks", 200, "No server of the ensemble answers")
+	up()
+	until(t, ready.URL+"locks", 200, ">Live<")
+	r.signal(syscall.SIGTERM)
+	r.wantCode(128 + 15)
+}
+
+func TestDashboardIsForThisMachine(t *testing.T) {
+	t.Parallel()
+	for _, listen := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0", "example.com:80", "8080"} {
+		r := start(t, "dashboard", "--connect", "127.0.0.1:1", "--listen", listen)
+		r.wantCode(64)
+		if listen != "8080" && !strings.Contains(r.stderr.String(), "--insecure") {
+			t.Errorf("%s: %s", listen, r.stderr.String())
+		}
+	}
+	for _, name := range []string{"", "a:80", "http://a", "a b"} {
+		start(t, "dashboard", "--connect", "127.0.0.1:1", "--host", name).wantCode(64)
+	}
+	srv := newServer(t)
+	r := start(t, "dashboard", "--connect", srv.Addr(), "--listen", "0.0.0.0:0", "--insecure")
+	if line := r.line(); !strings.HasPrefix(line, "serving http://") {
+		t.Error(line)
+	}
+	r.signal(syscall.SIGINT)
+	r.wantCode(128 + 2)
+}
+
+// browserModules is where make peers installs what a browser is driven with, as test/browser/package-lock.json has it.
+func browserModules(t *testing.T) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(cache, "turnstile-browser")
+	peer.Need(t, "chromium")
+	peer.Need(t, "node", dir+"/node_modules/axe-core", dir+"/node_modules/playwright-core")
+	want, err := os.ReadFile("../../../../test/browser/package-lock.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(filepath.Join(dir, "package-lock.json")); err != nil || string(got) != string(want) {
+		peer.Need(t, "node", filepath.Join(dir, "package-lock.json of this version"))
+	}
+	return dir
+}
+
+// busy makes an ensemble with something on each page, and returns when all of it is there.
+func busy(t *testing.T, srv *zktest.Server) {
+	t.Helper()
+	sess := srv.Session(t, time.Minute)
+	hold := func(paths string, more ...string) *running {
+		args := append([]string{"lock", "--connect", srv.Addr(), "--session-timeout", "60s"}, more...)
+		r := start(t, append(args, paths, "--", "puppet")...)
+		return r
+	}
+	hold("/jobs/report", "--label", "nightly report").ready()
+	hold("/jobs/report", "--label", "retry of 4711")
+	hold("/jobs/report", "--label", "ops, by hand")
+	hold("/deploy/production", "--label", "deploy 2.4.1").ready()
+	hold("/deploy/production", "--label", "deploy 2.4.2")
+	hold("/db/orders/schema", "--shared", "--label", "reader one").ready()
+	hold("/db/orders/schema", "--label", "alter table")
+	hold("/render/slots", "--permits", "1/2", "--label", "render a").ready()
+	hold("/backup/eu-central-1/customers", "--label", "backup").ready()
+	hold("/\u202e<b>&\"'/" + strings.Repeat("long", 60)).ready()
+	start(t, "elect", "--connect", srv.Addr(), "/leaders/scheduler", "--", "puppet").ready()
+	start(t, "elect", "--connect", srv.Addr(), "/leaders/scheduler", "--", "puppet")
+	wantContenders(t, sess, "/jobs/report", 3)
+	wantContenders(t, sess, "/leaders/scheduler", 2)
+	client := srv.Client(t, time.Minute)
+	q, err := queue.New(client, "/queues/mail", queue.Config{MaxAttempts: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 12 {
+		if _, err := q.Put(t.Context(), queue.Message{Body: []byte("mail")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	item, err := q.Take(t.Context())
+	if err == nil {
+		err = item.Reject(t.Context(), "no such mailbox")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan struct{}, 3)
+	var holds []*lock.Hold
+	var inner []*lock.Mutex
+	paths := []string{"/accounts/alice", "/accounts/bob", "/accounts/carol"}
+	for i, label := range []string{"invoice", "refund", "statement"} {
+		client := srv.Client(t, time.Minute)
+		cfg := lock.Config{Label: label, Hooks: lock.Hooks{Deadlock: func(lock.Event) { told <- struct{}{} }}}
+		outer, err := lock.NewMutex(client, paths[i], cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, err := lock.NewMutex(client, paths[(i+1)%3], cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := outer.Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		holds, inner = append(holds, h), append(inner, next)
+	}
+	for i, h := range holds {
+		go func() { _, _ = inner[i].Lock(h.Context()) }() // a deadlock, until the client is closed
+	}
+	for range 3 {
+		<-told
+	}
+}
+
+// All pages in a browser: accessible, in both colour schemes and at both widths, by keyboard alone, without scripts,
+// and kept up to date in more tabs than a browser has connections.
+//
+// With TURNSTILE_PICTURES it only makes pictures of them, in that folder: make pictures.
+func TestDashboardInABrowser(t *testing.T) {
+	t.Parallel()
+	modules := browserModules(t)
+	srv := zktest.Run(t)
+	busy(t, srv)
+	r := start(t, "dashboard", "--allow-changes", "--connect", srv.Addr(), "--listen", "127.0.0.1:0")
+	url := strings.TrimPrefix(r.line(), "serving ")
+	args := []string{"../../../../test/browser/dashboard.mjs", modules, url}
+	if dir := os.Getenv("TURNSTILE_PICTURES"); dir != "" {
+		for _, label := range []string{"report for EU", "report for US", "backfill", "report for Asia", "retry"} {
+			start(t, "lock", "--connect", srv.Addr(), "--label", label, "/jobs/report", "--", "puppet")
+			<-time.After(20 * time.Second) // real: so that there is a history to see
+			line, err := lock.Inspect(t.Context(), srv.Client(t, time.Minute), "/jobs/report")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := syscall.Kill(line[0].Owner.PID, syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+		}
+		args = append(args, dir)
+	}
+	cmd := exec.CommandContext(t.Context(), "node", args...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		switch line := lines.Text(); line {
+		case "do hold":
+			start(t, "lock", "--connect", srv.Addr(), "/live/new", "--", "puppet")
+			start(t, "lock", "--connect", srv.Addr(), "/live/new", "--", "puppet")
+		case "do stop":
+			r.signal(syscall.SIGTERM)
+		default:
+			t.Error(line)
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}

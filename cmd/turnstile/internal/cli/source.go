@@ -1,0 +1,209 @@
+package cli
+
+// Where turnstile top and turnstile dashboard have what they show from.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/ensemble"
+	"github.com/seed-a3166700/turnstile/internal/doctor"
+	"github.com/seed-a3166700/turnstile/internal/survey"
+	"github.com/seed-a3166700/turnstile/internal/words"
+	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/queue"
+	"github.com/seed-a3166700/turnstile/zk"
+)
+
+// reach is how a screen reaches an ensemble.
+type reach struct{ command.Access }
+
+// newSource returns a source of what a survey shows, and of what a client finds besides that.
+func newSource(access command.Access, client *zk.Client, s *survey.Survey) ensemble.Source {
+	r := reach{access}
+	return ensemble.Source{
+		Next:  s.Next,
+		Owner: owner,
+		Line: func(ctx context.Context, path string) ([]lock.Contender, error) {
+			return lineOf(ctx, client, path)
+		},
+		Records: func(ctx context.Context, path string) ([]lock.Record, error) {
+			return lock.Revocations(ctx, client, path)
+		},
+		Deadlocks: func(ctx context.Context) ([]lock.FoundDeadlock, error) {
+			return lock.Deadlocks(ctx, client, "")
+		},
+		Queue: func(ctx context.Context, path string) (ensemble.Queue, error) { return countQueue(ctx, client, path) },
+		Dead: func(ctx context.Context, path string, most int) ([]ensemble.DeadLetter, error) {
+			return deadLetters(ctx, client, path, most)
+		},
+		Sessions: func(ctx context.Context) ([]ensemble.Session, []string) { return r.sessions(ctx, client) },
+		Servers:  func(ctx context.Context) []ensemble.Server { return r.servers(ctx, client) },
+		Findings: func(ctx context.Context) ([]ensemble.Finding, error) { return r.findings(ctx, client) },
+		Revoke: func(
+			ctx context.Context, path string, holders map[string]lock.Token, reason string, force bool,
+		) (string, error) {
+			return r.revoke(ctx, client, path, holders, reason, force)
+		},
+	}
+}
+
+// lineOf returns the line of a lock, with what revocations have overwritten.
+func lineOf(ctx context.Context, client *zk.Client, path string) ([]lock.Contender, error) {
+	list, err := lock.Inspect(ctx, client, path)
+	if err == nil {
+		err = restoreData(ctx, client, path, list)
+	}
+	return list, err
+}
+
+// countQueue counts the items of a queue.
+func countQueue(ctx context.Context, client *zk.Client, path string) (ensemble.Queue, error) {
+	q, err := queue.New(client, path, queue.Config{})
+	if err != nil {
+		return ensemble.Queue{}, err
+	}
+	n, err := q.Len(ctx)
+	counts := ensemble.Queue{Ready: n.Ready + n.Waiting, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead}
+	if err == nil && n.Ready > 0 {
+		counts.Oldest, err = q.Age(ctx)
+		if errors.Is(err, queue.ErrEmpty) { // a consumer was quicker
+			err = nil
+		}
+	}
+	if err == nil {
+		var paused *queue.Pause
+		if paused, err = q.Paused(ctx); paused != nil {
+			counts.Paused = fmt.Sprintf("%s pid %d: %s", paused.Host, paused.PID, paused.Reason)
+		}
+	}
+	return counts, errors.Join(err, q.Close(ctx))
+}
+
+// deadLetters returns the first dead letters of a queue.
+func deadLetters(ctx context.Context, client *zk.Client, path string, most int) ([]ensemble.DeadLetter, error) {
+	q, err := queue.New(client, path, queue.Config{})
+	if err != nil {
+		return nil, err
+	}
+	var list []ensemble.DeadLetter
+	for letter, lerr := range q.DeadLetters(ctx) {
+		if lerr != nil {
+			err = lerr
+			break
+		}
+		if len(list) == most {
+			break
+		}
+		list = append(list, ensemble.DeadLetter{
+			ID: letter.ID, Reason: letter.Reason, At: letter.DiedAt, Attempts: letter.Attempts,
+		})
+	}
+	return list, errors.Join(err, q.Close(ctx))
+}
+
+// sessions returns what the servers say of the sessions.
+func (r reach) sessions(ctx context.Context, client *zk.Client) (list []ensemble.Session, lacks []string) {
+	s := &sessions{Access: r.Access}
+	found, missing := s.known(ctx, client)
+	found.forgetOurs(ctx, client)
+	for _, lack := range missing {
+		lacks = append(lacks, string(lack))
+	}
+	for _, f := range found {
+		list = append(list, ensemble.Session{
+			ID: f.id, Server: f.server, Address: f.address, Timeout: f.timeout, Answered: f.answered,
+			Ephemerals: f.ephemerals,
+		})
+	}
+	return list, lacks
+}
+
+// findings returns what turnstile doctor finds wrong, without the servers' HTTP commands: their usual port may be that
+// of another program here.
+func (r reach) findings(ctx context.Context, client *zk.Client) (list []ensemble.Finding, err error) {
+	report, err := doctor.Examine(ctx, client, doctor.Config{
+		Root: r.Path, Asked: r.Connection.SessionTimeout(), Credentials: r.Connection.HasCredentials(),
+		Word: r.Connection.Word,
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range report.Findings {
+		if f.Severity != doctor.Note {
+			list = append(list, ensemble.Finding{Error: f.Severity == doctor.Error, Text: f.Text, Remedy: f.Remedy})
+		}
+	}
+	return list, nil
+}
+
+// servers asks the servers for their state.
+func (r reach) servers(ctx context.Context, client *zk.Client) []ensemble.Server {
+	addresses := client.Servers()
+	list := make([]ensemble.Server, len(addresses))
+	var group sync.WaitGroup
+	for i, address := range addresses {
+		group.Go(func() {
+			text, err := r.Connection.Word(ctx, address, "srvr", command.MaxWord)
+			list[i] = serverOf(words.Stats(text))
+			list[i].Address, list[i].Err, list[i].Watches = address, err, -1
+			text, _ = r.Connection.Word(ctx, address, "mntr", command.MaxWord) // many servers do not answer it
+			if n, ok := words.Number(words.Gauges(text), "watch_count"); ok {
+				list[i].Watches = n
+			}
+		})
+	}
+	group.Wait()
+	return list
+}
+
+// serverOf returns what an answer to srvr says of a server.
+func serverOf(stats map[string]string) ensemble.Server {
+	s := ensemble.Server{Latency: stats["Latency min/avg/max"], Mode: stats["Mode"]}
+	s.Version, _, _ = strings.Cut(stats["Zookeeper version"], "-")
+	s.Version, _, _ = strings.Cut(s.Version, ",")
+	if parts := strings.Split(s.Latency, "/"); len(parts) == 3 {
+		if ms, err := strconv.ParseFloat(parts[1], 64); err == nil {
+			s.Latency = fmt.Sprintf("%.2f ms", ms)
+		}
+	}
+	s.Connections, _ = words.Number(stats, "Connections") // 0 if it does not say so
+	s.Outstanding, _ = words.Number(stats, "Outstanding")
+	s.Nodes, _ = words.Number(stats, "Node count")
+	s.Zxid, _ = strconv.ParseInt(stats["Zxid"], 0, 64)
+	return s
+}
+
+// forcedAfter is for how long holders are asked.
+const forcedAfter = 10 * time.Second
+
+// revoke asks holders to release a lock, and says what became of them.
+func (r reach) revoke(
+	ctx context.Context, client *zk.Client, path string, holders map[string]lock.Token, reason string, force bool,
+) (string, error) {
+	// Only those that the user has seen: another one may hold it by now.
+	list, err := lock.Revoke(ctx, client, path, lock.RevokeOptions{
+		Reason: reason, Grace: forcedAfter, Force: force, Record: true, ACL: r.Connection.ACL(),
+		Holder: func(c lock.Contender) bool {
+			token, ok := holders[c.Path]
+			return ok && token == c.Token
+		},
+	})
+	if err != nil && !errors.Is(err, lock.ErrKept) {
+		return "", err
+	}
+	if len(list) == 0 {
+		return path + ": that holder does not hold it any more", nil
+	}
+	parts := make([]string, len(list))
+	for i, r := range list {
+		parts[i] = owner(r.Holder) + " " + became(r.Ending)
+	}
+	return path + ": " + strings.Join(parts, "; "), nil
+}

@@ -1,0 +1,224 @@
+package dashboard
+
+// An ensemble for tests: what the source of a dashboard tells is made here.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/ensemble"
+	"github.com/seed-a3166700/turnstile/internal/survey"
+	"github.com/seed-a3166700/turnstile/lock"
+)
+
+// world is what a source tells. Its fields are set before the first request.
+type world struct {
+	lines     map[string][]lock.Contender
+	queues    map[string]ensemble.Queue
+	deadlocks []lock.FoundDeadlock
+	sessions  []ensemble.Session
+	lacks     []string
+	servers   []ensemble.Server
+	records   []lock.Record
+	findings  []ensemble.Finding
+	start     time.Time
+
+	mu      sync.Mutex // guards the fields below
+	asked   map[string]int
+	revoked []string
+}
+
+func (w *world) ask(what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.asked == nil {
+		w.asked = make(map[string]int)
+	}
+	w.asked[what]++
+}
+
+// asks returns how often the source was asked.
+func (w *world) asks() (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, k := range w.asked {
+		n += k
+	}
+	return n
+}
+
+var errNotThere = errors.New("not there")
+
+func (w *world) source() ensemble.Source {
+	return ensemble.Source{
+		Next: func(ctx context.Context, _ *survey.Snapshot, _ []string) (*survey.Snapshot, error) {
+			<-ctx.Done() // snapshots are set by tests
+			return nil, context.Cause(ctx)
+		},
+		Owner: func(c lock.Contender) string {
+			if c.Known {
+				return fmt.Sprintf("%s pid %d", c.Owner.Host, c.Owner.PID)
+			}
+			return string(c.Data)
+		},
+		Line: func(_ context.Context, path string) ([]lock.Contender, error) {
+			w.ask("line")
+			return w.lines[path], nil
+		},
+		Records: func(context.Context, string) ([]lock.Record, error) { return w.records, nil },
+		Deadlocks: func(context.Context) ([]lock.FoundDeadlock, error) {
+			w.ask("deadlocks")
+			return w.deadlocks, nil
+		},
+		Queue: func(_ context.Context, path string) (ensemble.Queue, error) {
+			w.ask("queue")
+			q, ok := w.queues[path]
+			if q.Oldest > 0 {
+				q.Oldest += time.Since(w.start)
+			}
+			if !ok {
+				return q, errNotThere
+			}
+			return q, nil
+		},
+		Dead: func(_ context.Context, path string, most int) (list []ensemble.DeadLetter, err error) {
+			for i := range min(most, w.queues[path].Dead) {
+				letter := ensemble.DeadLetter{ID: fmt.Sprint("item", i), Reason: path + " failed", At: w.start}
+				list = append(list, letter)
+			}
+			return list, nil
+		},
+		Sessions: func(context.Context) ([]ensemble.Session, []string) {
+			w.ask("sessions")
+			return w.sessions, w.lacks
+		},
+		Servers: func(context.Context) []ensemble.Server {
+			w.ask("servers")
+			return w.servers
+		},
+		Findings: func(context.Context) ([]ensemble.Finding, error) {
+			w.ask("findings")
+			return w.findings, nil
+		},
+		Revoke: func(
+			_ context.Context, path string, holders map[string]lock.Token, reason string, force bool,
+		) (string, error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.revoked = append(w.revoked, fmt.Sprint(path, holders, reason, force))
+			return "it has released it", nil
+		},
+	}
+}
+
+// add adds a lock: the first of these holds it, the others wait.
+func (w *world) add(s *survey.Snapshot, path string, kind survey.Kind, who ...string) {
+	if w.lines == nil {
+		w.lines = make(map[string][]lock.Contender)
+	}
+	e := survey.Entry{Path: path, Kind: kind, Layout: "curator"}
+	e.Groups = 1
+	for i, name := range who {
+		c := lock.Contender{
+			Path: fmt.Sprintf("%s/%d", path, i), Holder: i == 0, Data: []byte(name), Token: lock.Token(i + 1),
+			Session: int64(0x100 + len(w.lines)*10 + i), Since: time.Now().Add(-time.Duration(90-i) * time.Second),
+		}
+		if kind == survey.Election {
+			c.Kind = lock.Candidate
+		}
+		w.lines[path] = append(w.lines[path], c)
+	}
+	if len(who) > 0 {
+		e.Holders, e.Holding, e.Waiting = w.lines[path][:1], 1, len(who)-1
+	}
+	if len(who) > 1 {
+		e.First = &w.lines[path][1]
+	}
+	s.Entries = append(s.Entries, e)
+	slices.SortFunc(s.Entries, func(a, b survey.Entry) int { return strings.Compare(a.Path, b.Path) })
+}
+
+// ordinary is an ensemble in which there is one of everything, and its snapshot.
+func ordinary() (*world, *survey.Snapshot) {
+	w := &world{
+		start: time.Now(),
+		queues: map[string]ensemble.Queue{
+			"/queues/mail": {
+				Ready: 7, Delayed: 2, Claimed: 1, Dead: 60, Oldest: time.Minute, Paused: "ops pid 4: quiet",
+			},
+		},
+		sessions: []ensemble.Session{{ID: 0x77, Address: "10.0.0.7:1234", Timeout: 10 * time.Second, Ephemerals: 3}},
+		lacks:    []string{"cons is not told"},
+		servers: []ensemble.Server{
+			{Address: "zk1:2181", Mode: "leader", Version: "3.9.5", Latency: "0.20 ms", Zxid: 1<<32 + 9, Watches: 4},
+			{Address: "zk2:2181", Mode: "follower", Zxid: 1<<32 + 2, Watches: -1},
+			{Address: "zk3:2181", Err: errors.New("connection refused")},
+		},
+		findings: []ensemble.Finding{{Text: "too short a tick", Remedy: "set another one", Error: true}},
+		records:  []lock.Record{{Request: lock.Revocation{Reason: "stuck since noon"}, Over: true}},
+	}
+	step := func(path, host string) lock.DeadlockStep {
+		return lock.DeadlockStep{Path: path, Owner: lock.Owner{Host: host, PID: 5}, Since: time.Now()}
+	}
+	w.deadlocks = []lock.FoundDeadlock{
+		{Steps: []lock.DeadlockStep{step("/a/one", "red"), step("/a/two", "blue")}, Confirmed: true},
+		{Steps: []lock.DeadlockStep{step("/b/one", "green"), step("/b/two", "grey"), step("/b/three", "black")}},
+	}
+	s := &survey.Snapshot{Mode: survey.Live, Listed: 20, Server: "zk1:2181"}
+	w.add(s, "/jobs/report", survey.Lock, "ann", "bob", "cid")
+	w.add(s, "/jobs/alone", survey.Lock, "dan")
+	w.add(s, "/leaders/main", survey.Election, "eve", "fay")
+	s.Entries = append(s.Entries, survey.Entry{Path: "/queues/mail", Kind: survey.Queue})
+	s.Entries = append(s.Entries, survey.Entry{Path: "/queues/old", Kind: survey.ClassicQueue})
+	return w, s
+}
+
+// board returns a dashboard that shows a snapshot.
+func board(tb testing.TB, w *world, s *survey.Snapshot, cfg Config) *Dashboard {
+	tb.Helper()
+	cfg.Ensemble, cfg.Audit = "zk1:2181,zk2:2181", tb.Logf
+	if cfg.Root == "" {
+		cfg.Root = "/"
+	}
+	d := New(context.WithoutCancel(tb.Context()), w.source(), cfg)
+	d.collector.findings.late = false
+	tb.Cleanup(func() {
+		d.stop()
+		d.collector.close()
+	})
+	if s != nil {
+		d.collector.take(s, time.Now())
+	}
+	return d
+}
+
+// ask asks a dashboard for a page. Headers are names and values.
+func ask(d *Dashboard, method, path, body string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, "http://localhost"+path, strings.NewReader(body))
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	r.Host = "localhost"
+	w := httptest.NewRecorder()
+	d.ServeHTTP(w, r)
+	return w
+}
+
+func get(d *Dashboard, path string, headers ...string) *httptest.ResponseRecorder {
+	return ask(d, http.MethodGet, path, "", headers...)
+}
+
+// allPages are the addresses of all pages of what is in an ordinary world.
+var allPages = []string{
+	"/", "/?span=day", "/locks", "/lock?path=/jobs/report", "/waits", "/leaders", "/queues", "/queue?path=/queues/mail",
+	"/sessions", "/servers", "/lock?path=/gone", "/queue?path=/gone", "/nothing",
+	"/revoke?path=/jobs/report&node=/jobs/report/0&token=1",
+}

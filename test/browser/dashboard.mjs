@@ -1,0 +1,145 @@
+// Looks at the pages of a dashboard in Chromium, as TestDashboardInABrowser asks.
+//
+//   node dashboard.mjs MODULES URL [PICTURES]
+//
+// MODULES is where axe-core and playwright-core are. It prints what is wrong, a line each, and asks on lines of their own
+// for what the test then does: "do hold" for a lock /live/new, "do stop" for the end of the dashboard.
+import { createRequire } from "node:module";
+import { readFileSync } from "node:fs";
+
+const [modules, url, pictures] = process.argv.slice(2);
+const require = createRequire(modules + "/");
+const { chromium } = require("playwright-core");
+const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+
+const pages = {
+  overview: "", day: "?span=day", locks: "locks", "locks, none": "locks?q=none", lock: "lock?path=/jobs/report",
+  "lock, hostile": "lock?path=" + encodeURIComponent("/\u202e<b>&\"'/" + "long".repeat(60)),
+  "lock, missing": "lock?path=/gone", waits: "waits", leaders: "leaders", queues: "queues",
+  queue: "queue?path=/queues/mail", sessions: "sessions", servers: "servers", revoke: "",
+};
+const wrong = (...words) => console.log("wrong:", ...words);
+
+const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
+
+async function open(context, name, address) {
+  const page = await context.newPage();
+  page.on("console", (m) => { if (["error", "warning"].includes(m.type())) wrong(name, "console:", m.text()); });
+  page.on("pageerror", (e) => wrong(name, e));
+  await page.addInitScript(() => {
+    addEventListener("securitypolicyviolation", (e) => console.error("policy: " + e.violatedDirective));
+  });
+  await page.goto(url + address);
+  return page;
+}
+
+// each looks at a page in both colour schemes and at both widths.
+async function each(name) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 860 } });
+  const page = await open(context, name, pages[name]);
+  if (!await page.locator("main h1").count()) wrong(name, "has no heading");
+  await page.evaluate(axe);
+  for (const width of [1280, 320]) {
+    await page.setViewportSize({ width, height: 860 });
+    for (const colorScheme of ["light", "dark"]) {
+      await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+      const where = `${name}, ${colorScheme}, ${width}:`;
+      const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      if (over > 0) wrong(where, "scrolls sideways by", over);
+      // The other scheme differs in its colours alone.
+      const runOnly = colorScheme === "dark" ? ["color-contrast"] : undefined;
+      const options = { resultTypes: ["violations"], ...runOnly && { runOnly } };
+      const { violations } = await page.evaluate((o) => axe.run(o), options);
+      for (const v of violations) wrong(where, v.id, v.help, v.nodes.map((n) => n.html).slice(0, 3).join(" "));
+      if (pictures) await page.screenshot({ path: `${pictures}/${name}-${colorScheme}-${width}.png`, fullPage: width < 600 });
+    }
+  }
+  await page.setViewportSize({ width: 1280, height: 860 });
+  await keyboard(page, name);
+  await context.close();
+}
+
+// keyboard goes through a page with the tab key, and compares what it reaches with what there is.
+async function keyboard(page, name) {
+  const what = await page.evaluate(() => {
+    globalThis.reached = new Set();
+    const all = [...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, summary")];
+    return all.filter((e) => e.getClientRects().length).length;
+  });
+  for (let i = 0; i < what + 5; i++) {
+    await page.keyboard.press("Tab");
+    const { done, hidden } = await page.evaluate(() => {
+      const e = document.activeElement;
+      if (e === document.body || reached.has(e)) return { done: true };
+      reached.add(e);
+      return { hidden: getComputedStyle(e).outlineStyle === "none" ? e.outerHTML : "" };
+    });
+    if (done) break;
+    if (hidden) wrong(name, "focus is not to be seen on", hidden);
+  }
+  const missed = await page.evaluate(() => [...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, summary")]
+    .filter((e) => e.getClientRects().length && !reached.has(e)).map((e) => e.outerHTML));
+  if (missed.length) wrong(name, "the keyboard does not reach", missed.slice(0, 3).join(" "));
+}
+
+async function skips() {
+  const context = await browser.newContext();
+  const page = await open(context, "skip link", "locks");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Tab");
+  const at = await page.evaluate(() => document.activeElement.id);
+  if (at !== "q") wrong("the link that skips leads to", at);
+  await context.close();
+}
+
+async function withoutScripts() {
+  const context = await browser.newContext({ javaScriptEnabled: false });
+  const page = await open(context, "without scripts", "");
+  await page.getByRole("navigation").getByRole("link", { name: "Locks" }).click();
+  await page.getByLabel("Filter").fill("report");
+  await page.getByRole("button", { name: "Show" }).click();
+  const paths = await page.locator("tbody th a.path").allTextContents();
+  if (paths.join() !== "/jobs/report") wrong("without scripts the filter shows", paths.join());
+  await page.locator("tbody th a.path").click();
+  if (!await page.getByText("Holder", { exact: true }).count()) wrong("without scripts there is no holder");
+  await context.close();
+}
+
+// live has more tabs open than a browser has connections to a host. All of them show what is new, and keep their focus.
+async function live() {
+  const context = await browser.newContext();
+  const tabs = await Promise.all(Array.from({ length: 8 }, (_, i) => open(context, `tab ${i}`, i % 2 ? "locks" : "")));
+  await tabs[1].getByLabel("Filter").focus();
+  await tabs[1].keyboard.type("ne");
+  await tabs[3].locator("tbody a.path").first().focus();
+  const focused = await tabs[3].evaluate(() => document.activeElement.textContent);
+  console.log("do hold");
+  await Promise.all(tabs.map((tab, i) => tab.getByText("/live/new").first().waitFor({ timeout: 20000 })
+    .catch(() => wrong(`tab ${i} is not kept up to date`))));
+  if (await tabs[1].getByLabel("Filter").inputValue() !== "ne") wrong("what is typed is lost");
+  if (await tabs[3].evaluate(() => document.activeElement.textContent) !== focused) wrong("the focus is lost:", focused, await tabs[3].evaluate(() => document.activeElement.outerHTML.slice(0, 300)));
+  const ages = () => tabs[0].locator(".about time").textContent();
+  if (!/^\d+m?\d*s$/.test(await ages())) wrong("the age is", await ages());
+  const page = tabs[0];
+  page.removeAllListeners("console"); // requests fail from here on
+  for (const tab of tabs.slice(1)) await tab.close();
+  console.log("do stop");
+  await page.getByRole("alert").waitFor({ timeout: 20000 }).catch(() => wrong("it does not say that the dashboard has gone"));
+  await context.close();
+}
+
+{
+  const context = await browser.newContext({ javaScriptEnabled: false });
+  const page = await open(context, "lock", pages.lock);
+  pages.revoke = await page.getByRole("link", { name: /^Revoke/ }).first().getAttribute("href");
+  await context.close();
+}
+const names = Object.keys(pages);
+const worker = async () => { for (let n = names.shift(); n; n = names.shift()) await each(n); };
+await Promise.all([worker(), worker(), worker(), skips(), withoutScripts()]);
+if (!pictures) {
+  await live();
+}
+await browser.close();
+process.exit(0);

@@ -35,6 +35,16 @@ func (g gateRecord) encode() ([]byte, error) {
 // gate reads the gate node.
 func (r reader) gate(ctx context.Context) (g gateRecord, stat zk.Stat, err error) {
 	err = r.do(ctx, func(sess *zk.Session) error {
+		if r.look { // what the server knows will do, and no gate is an open one
+			data, found, err := sess.Get(ctx, r.layout.path(dirGate))
+			switch {
+			case errors.Is(err, zk.NoNode):
+				return nil
+			case err == nil:
+				g, stat = parseGate(data), found
+			}
+			return err
+		}
 		node, err := latest(ctx, sess, r.layout.path(dirGate))
 		g, stat = parseGate(node.Data), node.Stat
 		return err

@@ -22,6 +22,7 @@ type Summary struct {
 	// Oldest is since when the next item of some priority has been ready, the longest of all priorities, by the
 	// servers' clock, as for Queue.Age. It is zero if none is ready.
 	Oldest time.Time
+	Paused *Pause // nil if the queue is not paused
 }
 
 // Summarize counts the items of the queue at path and finds the oldest, as Len and Age of a Queue do. It needs no more
@@ -37,6 +38,9 @@ func Summarize(ctx context.Context, client *zk.Client, path string) (s Summary, 
 		return Summary{}, q.failed("summarize", err)
 	}
 	if s.Counts, err = q.Len(ctx); err != nil {
+		return Summary{}, err
+	}
+	if s.Paused, err = q.Paused(ctx); err != nil {
 		return Summary{}, err
 	}
 	if s.Ready > 0 {

@@ -40,6 +40,9 @@ func TestSummarizeTellsWhatIsInAQueueAndWritesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		take(t, w.queue(queue.Config{Prefetch: -1}))
+		if err := q.Pause(ctx, "for now"); err != nil {
+			t.Fatal(err)
+		}
 		sess, err := looker.Session(ctx)
 		if err != nil {
 			t.Fatal(err)
@@ -64,6 +67,9 @@ func TestSummarizeTellsWhatIsInAQueueAndWritesNothing(t *testing.T) {
 		}
 		if got.Counts != want || want != (queue.Counts{Ready: 3, Delayed: 1, Claimed: 1, Dead: 1, Waiting: 1}) {
 			t.Errorf("got %+v, Len says %+v", got.Counts, want)
+		}
+		if got.Paused == nil || got.Paused.Reason != "for now" {
+			t.Errorf("got %+v, want that it is paused", got.Paused)
 		}
 		if !got.Oldest.Equal(begun.Truncate(time.Millisecond)) {
 			t.Errorf("got %v, want %v", got.Oldest, begun)

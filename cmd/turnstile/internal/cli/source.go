@@ -51,6 +51,9 @@ func newSource(access command.Access, client *zk.Client, s *survey.Survey) ensem
 		) (string, error) {
 			return r.revoke(ctx, client, path, holders, reason, force)
 		},
+		EndSession: func(ctx context.Context, id int64, reason string) error {
+			return closeSession(ctx, client, id, reason)
+		},
 	}
 }
 
@@ -65,25 +68,15 @@ func lineOf(ctx context.Context, client *zk.Client, path string) ([]lock.Contend
 
 // countQueue counts the items of a queue.
 func countQueue(ctx context.Context, client *zk.Client, path string) (ensemble.Queue, error) {
-	q, err := queue.New(client, path, queue.Config{})
-	if err != nil {
-		return ensemble.Queue{}, err
-	}
-	n, err := q.Len(ctx)
+	n, err := queue.Summarize(ctx, client, path)
 	counts := ensemble.Queue{Ready: n.Ready + n.Waiting, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead}
-	if err == nil && n.Ready > 0 {
-		counts.Oldest, err = q.Age(ctx)
-		if errors.Is(err, queue.ErrEmpty) { // a consumer was quicker
-			err = nil
-		}
+	if !n.Oldest.IsZero() {
+		counts.Oldest = max(0, time.Since(n.Oldest))
 	}
-	if err == nil {
-		var paused *queue.Pause
-		if paused, err = q.Paused(ctx); paused != nil {
-			counts.Paused = fmt.Sprintf("%s pid %d: %s", paused.Host, paused.PID, paused.Reason)
-		}
+	if n.Paused != nil {
+		counts.Paused = fmt.Sprintf("%s pid %d: %s", n.Paused.Host, n.Paused.PID, n.Paused.Reason)
 	}
-	return counts, errors.Join(err, q.Close(ctx))
+	return counts, err
 }
 
 // deadLetters returns the first dead letters of a queue.

@@ -33,6 +33,8 @@ type Source struct {
 	Revoke func(
 		ctx context.Context, path string, holders map[string]lock.Token, reason string, force bool,
 	) (string, error)
+	// EndSession ends a session, if the server can.
+	EndSession func(ctx context.Context, id int64, reason string) error
 }
 
 // A Queue is how many items a queue has.

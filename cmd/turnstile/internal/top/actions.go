@@ -4,10 +4,12 @@ package top
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
 	"github.com/seed-a3166700/turnstile/lock"
 )
 
@@ -21,6 +23,8 @@ type prompt struct {
 	before string   // the filter that was there
 	lines  []string // what the user should know, clean
 	filter bool
+
+	session int64 // to end; 0 if it is not that
 
 	path    string // of the lock whose holders are asked
 	force   bool
@@ -125,6 +129,37 @@ func (m *model) ask(force bool) {
 	m.prompt = p
 }
 
+// askToEnd asks for what ending a session needs: the last part of its name, so that it is the one that was meant.
+func (m *model) askToEnd() {
+	r, chosen := m.lists[viewSessions].chosen()
+	switch {
+	case m.view != viewSessions:
+		return
+	case !m.cfg.Changes:
+		m.say("this screen changes nothing: start it with --allow-changes to end a session")
+		return
+	case !chosen:
+		m.say("there is no session to end")
+		return
+	}
+	id, err := strconv.ParseUint(strings.TrimPrefix(r.key, "0x"), 16, 64)
+	if err != nil {
+		return // the key of a row is the name of its session
+	}
+	m.prompt = &prompt{
+		session: int64(id), //nolint:gosec // a session's number has 64 bits
+		label:   "Type " + lastDigits(r.key) + " to end it",
+		lines: []string{
+			"END " + r.key + " " + r.cells[1].text + " " + r.cells[len(r.cells)-1].text,
+			"Its nodes are deleted: others get what it holds at once, although its program",
+			"may still be working. Only turnstile serve can do that.",
+		},
+	}
+}
+
+// lastDigits are the last four of a session's name.
+func lastDigits(name string) string { return name[max(0, len(name)-4):] }
+
 // confirm does what was asked for, if what was typed confirms it.
 func (m *model) confirm(p *prompt) tea.Cmd {
 	m.prompt = nil
@@ -133,6 +168,16 @@ func (m *model) confirm(p *prompt) tea.Cmd {
 	switch {
 	case p.filter:
 		return nil
+	case p.session != 0:
+		name := command.SessionID(p.session)
+		if typed != lastDigits(name) {
+			m.say("nothing was done: that is not the end of " + name)
+			return nil
+		}
+		return safe(func() tea.Msg {
+			err := m.source.EndSession(m.ctx, p.session, "ended in turnstile top")
+			return doneMsg{"ended session " + name, err}
+		})
 	case p.force && typed != last && typed != clean(last):
 		m.say("nothing was done: that is not the last part of " + p.path)
 		return nil

@@ -252,6 +252,9 @@ func (m *model) foot() string {
 	if m.cfg.Changes && (m.view == viewLocks || m.view == viewLeaders || m.view == viewLock) {
 		keys = append([]string{"r", "revoke", "F", "force"}, keys...)
 	}
+	if m.cfg.Changes && m.view == viewSessions {
+		keys = append([]string{"x", "end"}, keys...)
+	}
 	line := ""
 	for i := 0; i < len(keys); i += 2 {
 		next := line + " " + s.key.Render(keys[i]) + " " + s.looks[faint].Render(keys[i+1]) + " "
@@ -275,6 +278,7 @@ func (m *model) help() []string {
 		{"p", "pause"},
 		{"r", "ask the holder to release the lock (--allow-changes)"},
 		{"F", "take the lock from its holder (--allow-changes)"},
+		{"x", "end a session of turnstile serve (--allow-changes)"},
 		{"q", "quit"},
 	}
 	var lines []string

@@ -45,7 +45,7 @@ type Config struct {
 	Ensemble string // its name, which the screen always shows
 	Root     string // the path below which it looks
 	Interval time.Duration
-	Changes  bool // allow revoke and force
+	Changes  bool // allow revoke, force and the end of sessions
 	Plain    bool // no colours
 }
 
@@ -338,6 +338,8 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 		}
 	case "r", "F":
 		m.ask(name == "F")
+	case "x":
+		m.askToEnd()
 	case "?":
 		m.back, m.view = m.belowHelp(), viewHelp
 	}

@@ -147,6 +147,34 @@ func TestViewsFitIntoEachSize(t *testing.T) {
 	}
 }
 
+// A session is ended only if that is allowed and the end of its name was typed.
+func TestSessionIsEndedOnlyWhenItsNameWasTyped(t *testing.T) {
+	t.Parallel()
+	m := crowd(t, "/a 1 2")
+	m.update(tea.WindowSizeMsg{Width: 80, Height: 24})
+	var ended []int64
+	m.source.EndSession = func(_ context.Context, id int64, _ string) error {
+		ended = append(ended, id)
+		return nil
+	}
+	m.show(viewSessions)
+	m.askToEnd()
+	if m.prompt != nil {
+		t.Error("it is asked for without --allow-changes")
+	}
+	m.cfg.Changes = true
+	for _, typed := range []string{"", "0x31", "32", "31"} {
+		m.askToEnd() // the session at the cursor, the first one, is 0x31
+		m.prompt.add(typed)
+		if do := m.confirm(m.prompt); do != nil {
+			do()
+		}
+	}
+	if !slices.Equal(ended, []int64{'1'}) {
+		t.Errorf("ended %x", ended)
+	}
+}
+
 // A panic is reported after the terminal has been restored.
 func TestPanicRestoresTheTerminal(t *testing.T) {
 	t.Parallel()

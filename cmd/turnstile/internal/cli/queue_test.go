@@ -14,8 +14,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/test/peer"
+	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
@@ -47,6 +49,22 @@ func nextAttempt(t *testing.T, addr string) int {
 		t.Fatal(err)
 	}
 	return item.Attempt
+}
+
+// awaitEmpty waits until all items are acknowledged: a command has ended some time after what it has printed.
+func awaitEmpty(t *testing.T, srv *zktest.Server) {
+	t.Helper()
+	client := srv.Client(t, 10*time.Second)
+	for {
+		s, err := queue.Summarize(t.Context(), client, "/q")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Counts == (queue.Counts{}) {
+			return
+		}
+		time.Sleep(time.Millisecond) // real: until another process has had its answer
+	}
 }
 
 func putNumbers(t *testing.T, addr string, n int) {
@@ -397,6 +415,7 @@ func TestWorkGoesOnWhenTheServerComesBack(t *testing.T) {
 	r := start(t, "queue", "work", "--connect", srv.Addr(), "--session-timeout", "1s", "--connect-timeout", "1s",
 		"/q", "--", "cat")
 	r.wantLine("0")
+	awaitEmpty(t, srv)
 	srv.Cut()
 	expireAll(t, srv)
 	srv.Heal()

@@ -65,8 +65,9 @@ func TestVerifyAcceptsServers(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			connect := servers(t)
-			v, page := verified(t, 0, "--connect", connect, "--connect-timeout", "1m", "--for", "1s", "--rate", "200")
-			if v.Verdict != "accepted" || v.Calls < 10 || v.Holds < 2 || v.Failures > 0 || v.Rounds < 1 {
+			v, page := verified(t, 0, "--connect", connect, "--connect-timeout", "1m", "--for", "3s", "--rate", "200")
+			// How much a busy machine does in that time is not for a test to say.
+			if v.Verdict != "accepted" || v.Calls == 0 || v.Holds == 0 || v.Failures > 0 || v.Rounds == 0 {
 				t.Errorf("%+v", v)
 			}
 			if len(v.Versions) != 1+len(strings.Split(connect, ",")) ||

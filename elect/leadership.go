@@ -65,14 +65,11 @@ func (l *Leadership) asked(o *line.Ownership, data []byte) {
 	}
 	var r Revocation
 	_ = json.Unmarshal(request, &r) // what is no request of ours has no content, as Curator's
-	asked := line.Asked{Cause: &RevokedError{Revocation: r}}
+	key := ""
 	if !r.At.IsZero() {
-		asked.Key = string(request)
+		key = string(request)
 	}
-	if agrees := l.candidate.cfg.OnRevoke; agrees != nil {
-		asked.Agrees = func(ctx context.Context) bool { return agrees(ctx, r) }
-	}
-	o.Asked(asked)
+	line.Ask(o, r, key, &RevokedError{Revocation: r}, l.candidate.cfg.OnRevoke)
 }
 
 // Context returns the leadership's context. It ends when the leadership does, with the reason as its cause:

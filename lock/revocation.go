@@ -55,16 +55,13 @@ func (e *RevokedError) Error() string {
 // Unwrap returns ErrRevoked.
 func (e *RevokedError) Unwrap() error { return ErrRevoked }
 
-// asking returns the request as an ownership takes it.
-func (r Revocation) asking(onRevoke func(context.Context, Revocation) bool) line.Asked {
-	asked := line.Asked{Cause: &RevokedError{Revocation: r}}
+// ask asks an ownership for what it owns.
+func (r Revocation) ask(o *line.Ownership, onRevoke func(context.Context, Revocation) bool) {
+	key := ""
 	if !r.At.IsZero() {
-		asked.Key = fmt.Sprintf("%d %s %d %s", r.At.UnixNano(), r.By.Host, r.By.PID, r.Reason)
+		key = fmt.Sprintf("%d %s %d %s", r.At.UnixNano(), r.By.Host, r.By.PID, r.Reason)
 	}
-	if onRevoke != nil {
-		asked.Agrees = func(ctx context.Context) bool { return onRevoke(ctx, r) }
-	}
-	return asked
+	line.Ask(o, r, key, &RevokedError{Revocation: r}, onRevoke)
 }
 
 // maxReason bounds the reason of a revocation: it is kept in nodes, next to others.
@@ -156,7 +153,7 @@ func (b *base) asked(o *line.Ownership, data []byte) {
 	case b.passes != nil:
 		b.passes.asked(o, r)
 	default:
-		o.Asked(r.asking(b.cfg.OnRevoke))
+		r.ask(o, b.cfg.OnRevoke)
 	}
 }
 
@@ -169,5 +166,5 @@ func (q *localQueue) asked(o *line.Ownership, r Revocation) {
 	if g := q.current; o.Turn() == 0 || g != nil && g.ownership == o && g.holds == 0 {
 		onRevoke = nil
 	}
-	o.Asked(r.asking(onRevoke))
+	r.ask(o, onRevoke)
 }

@@ -32,36 +32,29 @@ func ThisProcess(label string) Owner {
 	return Owner{Host: host, PID: os.Getpid(), Program: filepath.Base(os.Args[0]), Label: label}
 }
 
-// Asked is a request to an owner to give up what it owns.
-type Asked struct {
-	Key   string // tells it from other requests; "" if nothing does
-	Cause error  // with which the ownership stops
-	// Agrees says whether the ownership stops; nil if it does. Its context ends with the hold.
-	Agrees func(ctx context.Context) bool
-}
-
-// Asked stops the ownership, because another client asks for what it owns, if it agrees. The nodes stay until the
-// ownership is released, so that no other contender comes in while the holder finishes. Agrees runs on a goroutine of
-// its own, and may take its time: the nodes are still watched meanwhile. It answers for the hold that there is, and its
-// context ends with that: no further hold is served (see Spent).
-func (o *Ownership) Asked(r Asked) {
+// Ask stops the ownership with a cause, because another client asks for what it owns, unless onRevoke is not nil and
+// returns false. Key tells the request r from others; empty if nothing does. The nodes stay until the ownership is
+// released, so that no other contender comes in while the holder finishes. OnRevoke runs on a goroutine of its own, and
+// may take its time: the nodes are still watched meanwhile. It answers for the hold that there is, and its context ends
+// with that: no further hold is served (see Spent).
+func Ask[R any](o *Ownership, r R, key string, cause error, onRevoke func(ctx context.Context, r R) bool) {
 	o.mu.Lock()
-	// One request comes again if a node is read twice, or another node has taken its place.
-	again := o.asked != nil && r.Key == *o.asked && r.Key != ""
-	o.asked = &r.Key
+	// One request comes again if a node is read twice, or another node has taken its place. Curator's have no content.
+	again := o.asked != nil && key == *o.asked && key != ""
+	o.asked = &key
 	o.mu.Unlock()
 	if again {
 		return
 	}
-	if r.Agrees == nil {
-		o.Stop(r.Cause)
+	if onRevoke == nil {
+		o.Stop(cause)
 		return
 	}
 	go func() {
 		ctx, cancel := o.NewContext()
 		defer cancel(nil)
-		if ctx.Err() == nil && r.Agrees(ctx) {
-			o.Stop(r.Cause)
+		if ctx.Err() == nil && onRevoke(ctx, r) {
+			o.stop(cause)
 		}
 	}()
 }

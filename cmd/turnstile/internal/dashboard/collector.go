@@ -262,7 +262,7 @@ func (c *collector) take(s *survey.Snapshot, now time.Time) {
 func count(s *survey.Snapshot) (f facts) {
 	for _, e := range s.Entries {
 		switch {
-		case e.Kind == survey.Queue || e.Kind == survey.ClassicQueue:
+		case ensemble.IsQueue(e):
 			f.queues++
 			continue
 		case !e.Kind.Contended() || e.Holding+e.Waiting == 0:

@@ -140,12 +140,7 @@ func (d *Dashboard) locksPage(r *http.Request) *page {
 		}
 		return 0
 	})
-	var n int
-	n, b.rows = q.shownOf("locks", len(list))
-	for _, e := range list[:n] {
-		b.Locks = append(b.Locks, p.row(e))
-	}
-	p.Looked(list[:n])
+	b.Locks, b.rows = p.listed(q, "locks", list)
 	b.Columns = []column{
 		q.orderedBy("locks", "Lock", "path", ""),
 		{Name: "Holder", Class: "wide"},
@@ -154,6 +149,17 @@ func (d *Dashboard) locksPage(r *http.Request) *page {
 	}
 	p.Body = b
 	return p
+}
+
+// listed returns the rows of those of the list that the page shows, and says which these are. The caller holds the
+// collector's mutex.
+func (p *page) listed(q query, name string, list []survey.Entry) (shown []lockRow, more rows) {
+	n, more := q.shownOf(name, len(list))
+	for _, e := range list[:n] {
+		shown = append(shown, p.row(e))
+	}
+	p.Looked(list[:n])
+	return shown, more
 }
 
 // Looked says which entries are shown. The caller holds the collector's mutex.
@@ -195,12 +201,7 @@ func (d *Dashboard) leadersPage(r *http.Request) *page {
 		}
 		return 0
 	})
-	var n int
-	n, b.rows = q.shownOf("leaders", len(list))
-	for _, e := range list[:n] {
-		b.Leaders = append(b.Leaders, p.row(e))
-	}
-	p.Looked(list[:n])
+	b.Leaders, b.rows = p.listed(q, "leaders", list)
 	b.Columns = []column{
 		q.orderedBy("leaders", "Election", "path", ""),
 		{Name: "Leader", Class: "wide"},

@@ -121,22 +121,11 @@ func (p *page) queues(q query) (list []queueRow, more int) {
 	counts, at := p.collector.queues.get(p.ctx, p.collector)
 	var found []survey.Entry
 	for _, e := range p.snapshot.Entries {
-		if (e.Kind == survey.Queue || e.Kind == survey.ClassicQueue) && p.matches(q, e) {
+		if ensemble.IsQueue(e) && p.matches(q, e) {
 			found = append(found, e)
 		}
 	}
-	slices.SortStableFunc(found, func(a, b survey.Entry) int {
-		one, two := counts[a.Path], counts[b.Path]
-		switch q.Sort {
-		case "oldest":
-			return cmp.Compare(two.Oldest, one.Oldest)
-		case "ready":
-			return cmp.Compare(two.Ready, one.Ready)
-		case "dead":
-			return cmp.Compare(two.Dead, one.Dead)
-		}
-		return 0
-	})
+	ensemble.SortQueues(found, counts, q.Sort)
 	for _, e := range found[:min(len(found), q.Limit)] {
 		row := queueRow{Queue: linkTo("queue", e.Path), Classic: e.Kind == survey.ClassicQueue}
 		if n, ok := counts[e.Path]; ok {
@@ -202,7 +191,7 @@ func (d *Dashboard) queuePage(r *http.Request) *page {
 	b := queueBody{queueRow: queueRow{Queue: linkTo("queue", path)}}
 	p.Title = b.Queue.Text
 	e, ok := p.snapshot.Entry(path)
-	b.There = ok && (e.Kind == survey.Queue || e.Kind == survey.ClassicQueue)
+	b.There = ok && ensemble.IsQueue(e)
 	b.Classic = e.Kind == survey.ClassicQueue
 	if b.There && !b.Classic {
 		read, at := d.collector.queue.get(p.ctx, d.collector, path)

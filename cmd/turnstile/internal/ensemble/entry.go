@@ -3,7 +3,9 @@ package ensemble
 // What an entry of a survey says.
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/survey"
@@ -28,6 +30,25 @@ func Longest(e survey.Entry, now time.Time) time.Duration {
 func IsElection(e survey.Entry) bool {
 	return e.Kind == survey.Election || e.Kind == survey.Support ||
 		len(e.Holders) > 0 && e.Holders[0].Kind == lock.Candidate
+}
+
+// IsQueue reports whether an entry is a queue, ours or one of Curator's or kazoo's.
+func IsQueue(e survey.Entry) bool { return e.Kind == survey.Queue || e.Kind == survey.ClassicQueue }
+
+// SortQueues sorts queues by "oldest", "ready" or "dead", the largest first, and leaves them as they are otherwise.
+func SortQueues(list []survey.Entry, counts map[string]Queue, order string) {
+	slices.SortStableFunc(list, func(a, b survey.Entry) int {
+		one, two := counts[a.Path], counts[b.Path]
+		switch order {
+		case "oldest":
+			return cmp.Compare(two.Oldest, one.Oldest)
+		case "ready":
+			return cmp.Compare(two.Ready, one.Ready)
+		case "dead":
+			return cmp.Compare(two.Dead, one.Dead)
+		}
+		return 0
+	})
 }
 
 // KindWord is what an entry is, in at most eight letters.

@@ -27,22 +27,11 @@ func (m *model) queuesPage() page {
 	}
 	var list []survey.Entry
 	for _, e := range m.snapshot.Entries {
-		if e.Kind == survey.Queue || e.Kind == survey.ClassicQueue {
+		if ensemble.IsQueue(e) {
 			list = append(list, e)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b survey.Entry) int {
-		one, two := m.queues[a.Path], m.queues[b.Path]
-		switch order {
-		case "OLDEST":
-			return cmp.Compare(two.Oldest, one.Oldest)
-		case "READY":
-			return cmp.Compare(two.Ready, one.Ready)
-		case "DEAD":
-			return cmp.Compare(two.Dead, one.Dead)
-		}
-		return 0
-	})
+	ensemble.SortQueues(list, m.queues, strings.ToLower(order))
 	for _, e := range list {
 		r := row{key: e.Path, path: e.Path, search: e.Path, cells: []cell{{clean(e.Path), plain}}}
 		q, ok := m.queues[e.Path]

@@ -134,9 +134,7 @@ func refusedBackup(err error) error {
 	e := &command.Error{Code: command.ExitSoftware, Err: err}
 	switch {
 	case errors.Is(err, zk.NoAuth):
-		e.Code = command.ExitNoAccess
-		e.Err = errors.New("the server makes backups for its superuser alone, and on its unix socket")
-		e.Hint = "name the socket with --connect unix:PATH, or see --auth, --sasl-user and --tls-cert"
+		e = superuserOnly("makes backups")
 	case errors.Is(err, zk.NoNode):
 		e.Err = errors.New("this server makes no backups")
 		e.Hint = "only turnstile serve does, without a chroot in --connect; " +

@@ -45,7 +45,7 @@ PATH: all locks with holders and waiters, who waits for whom, deadlocks, leaders
 They keep themselves up to date, and remember the last 24 hours, in memory.
 
 However many look at it, it costs the servers as much as one "turnstile locks --watch", and besides that what
-the pages that somebody looks at need: lines of locks, counts of queues, four-letter words, and for the overview
+the open pages need: lines of locks, counts of queues, four-letter words, and for the overview
 "turnstile doctor" each ten minutes.
 
 It changes nothing without --allow-changes. With it, holders can be asked to release a lock, for a reason that

@@ -99,20 +99,26 @@ func closeSession(ctx context.Context, client *zk.Client, id int64, reason strin
 		return err
 	}
 	_, err = sess.Set(ctx, server.SessionsPath+"/"+command.SessionID(id), []byte(reason), -1)
-	e := &command.Error{Code: command.ExitSoftware}
 	switch {
 	case errors.Is(err, zk.BadArguments):
 		return errNoSession
 	case errors.Is(err, zk.NoAuth):
-		e.Code = command.ExitNoAccess
-		e.Err = errors.New("the server ends sessions for its superuser alone, and on its unix socket")
-		e.Hint = "name the socket with --connect unix:PATH, or see --auth, --sasl-user and --tls-cert"
+		return superuserOnly("ends sessions")
 	case errors.Is(err, zk.NoNode):
-		e.Err = errors.New("this server cannot end the session of another client")
-		e.Hint = fmt.Sprintf("only turnstile serve can, without a chroot in --connect; "+
-			"turnstile revoke --session %s PATH asks for a lock", command.SessionID(id))
-	default:
-		return err
+		return &command.Error{
+			Code: command.ExitSoftware, Err: errors.New("this server cannot end the session of another client"),
+			Hint: fmt.Sprintf("only turnstile serve can, without a chroot in --connect; "+
+				"turnstile revoke --session %s PATH asks for a lock", command.SessionID(id)),
+		}
 	}
-	return e
+	return err
+}
+
+// superuserOnly is the error of what a server does for its superuser alone, and on its unix socket.
+func superuserOnly(does string) *command.Error {
+	return &command.Error{
+		Code: command.ExitNoAccess,
+		Err:  fmt.Errorf("the server %s for its superuser alone, and on its unix socket", does),
+		Hint: "name the socket with --connect unix:PATH, or see --auth, --sasl-user and --tls-cert",
+	}
 }

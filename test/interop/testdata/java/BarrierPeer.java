@@ -3,6 +3,7 @@ import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.function.Supplier;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.recipes.barriers.DistributedBarrier;
 import org.apache.curator.framework.recipes.barriers.DistributedDoubleBarrier;
@@ -15,17 +16,23 @@ final class BarrierPeer {
     /** A party with a client of its own. */
     static final class Party {
         private final DistributedBarrier barrier;
-        private final DistributedDoubleBarrier twice;
+        private final Supplier<DistributedDoubleBarrier> nextRound;
+        private DistributedDoubleBarrier twice;
 
         Party(String servers, int session, String path, int parties) throws Exception {
             CuratorFramework client = Orders.connect(servers, session);
             barrier = new DistributedBarrier(client, path);
-            twice = new DistributedDoubleBarrier(client, path, parties);
+            nextRound = () -> new DistributedDoubleBarrier(client, path, parties);
         }
 
         void run(String command) throws Exception {
             switch (command) {
-                case "enter" -> twice.enter();
+                case "enter" -> {
+                    // It takes any notification for the last party's, even one left over from leaving the last round,
+                    // so each round has an object of its own.
+                    twice = nextRound.get();
+                    twice.enter();
+                }
                 case "leave" -> twice.leave();
                 case "set" -> barrier.setBarrier();
                 case "remove" -> barrier.removeBarrier();

@@ -16,9 +16,6 @@ import (
 
 // An ensemble loses its leader twice while producers and consumers work: nothing is lost, nothing is done twice.
 func TestQueueOnAnEnsembleThatLosesItsLeader(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts three servers")
-	}
 	t.Parallel()
 	cluster := peer.Ensemble(t, 3, peer.Options{})
 	open := func() *queue.Queue {

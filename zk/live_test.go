@@ -28,9 +28,6 @@ func onBoth(t *testing.T, test func(t *testing.T, link *zktest.Link)) {
 	})
 	t.Run("zookeeper", func(t *testing.T) {
 		t.Parallel()
-		if testing.Short() {
-			t.Skip("starts a ZooKeeper")
-		}
 		test(t, zktest.Proxy(t, zookeeper.ZooKeeper(t, zookeeper.Options{}).ConnectString()))
 	})
 }
@@ -351,9 +348,6 @@ func TestSASLWorksWithServersAsTheyAre(t *testing.T) {
 	})
 	t.Run("zookeeper", func(t *testing.T) {
 		t.Parallel()
-		if testing.Short() {
-			t.Skip("starts a ZooKeeper")
-		}
 		jaas := filepath.Join(t.TempDir(), "jaas.conf")
 		text := `Server { org.apache.zookeeper.server.auth.DigestLoginModule required user_bob="se\"cr\\et"; };`
 		if err := os.WriteFile(jaas, []byte(text), 0o600); err != nil {

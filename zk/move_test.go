@@ -306,9 +306,6 @@ func TestFollowConfigEndsWithItsContextOrClient(t *testing.T) {
 // Promise: 18
 func TestFollowConfigFollowsALiveReconfiguration(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("starts an ensemble")
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	apache := zookeeper.Ensemble(t, 3, zookeeper.Options{Dynamic: true})

@@ -160,9 +160,6 @@ func TestServerThatMakesNoSessionsIsLeftForAnother(t *testing.T) {
 // Promise: 8
 func TestApacheZooKeeperConfirmsTheEndOfASessionAndRefusesANewOneWithoutQuorum(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("starts three ZooKeepers")
-	}
 	readOnly := map[string]string{"readonlymode.enabled": "true"}
 	ensemble := zookeeper.Ensemble(t, 3, zookeeper.Options{Properties: readOnly})
 	open := func(server int) *zk.Client {

@@ -221,10 +221,7 @@ func TestWhatLastsSurvivesInAContainerOfAnotherRecipe(t *testing.T) {
 }
 
 // The same on Apache ZooKeeper, with one server for all.
-func TestWhatLastsSurvivesInAContainerOnZooKeeper(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a server")
-	}
+func TestWhatLastsSurvivesInAContainerOnZooKeeper(t *testing.T) { //nolint:tparallel // the end needs all that was put
 	t.Parallel()
 	cluster := peer.ZooKeeper(t, peer.Options{
 		Properties: map[string]string{"znode.container.checkIntervalMs": "50", "zookeeper.forceSync": "no"},

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"testing"
 	"time"
 )
 
@@ -57,12 +58,17 @@ func Missing(program string, files ...string) string {
 	return strings.Join(missing, ", ")
 }
 
-// Need skips the test if the program or a file is not installed. In CI it fails the test, because a skip would go
-// unnoticed.
+// short reports whether this is a short test run, with the flag -short: such a run starts nobody else's programs.
+func short() bool { return testing.Testing() && testing.Short() }
+
+// Need skips the test if the program or a file is not installed, and in a short run. In CI, what is not installed fails
+// the test, because a skip would go unnoticed.
 func Need(t T, program string, files ...string) {
 	t.Helper()
 	missing := Missing(program, files...)
 	switch {
+	case short():
+		t.Skipf("peer: a short run does not start %s", program)
 	case missing == "":
 	case os.Getenv("CI") == "true":
 		t.Fatalf("peer: not installed: %s; run `make peers`", missing)
@@ -146,5 +152,5 @@ func (c *Cluster) start() error {
 	return nil
 }
 
-// Installed reports whether ZooKeeper is installed.
-func Installed() bool { return Missing("java", zookeeperJar) == "" }
+// Installed reports whether ZooKeeper is installed, and may be started: see Need.
+func Installed() bool { return !short() && Missing("java", zookeeperJar) == "" }

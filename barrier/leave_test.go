@@ -25,6 +25,37 @@ func TestLeaveEndsTheContext(t *testing.T) {
 	})
 }
 
+// Promise: 13
+func TestContextEndsWhenAnotherClientDeletesTheNode(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		members := enterAll(t, w.double(2), w.double(2))
+		m, other := members[0], members[1]
+		ctx := m.Context()
+		synctest.Wait()
+		w.Drop()                // the watch outlives its connection
+		time.Sleep(time.Second) // in the world's time
+		if err := ctx.Err(); err != nil {
+			t.Fatal(context.Cause(ctx))
+		}
+		w.delete(m.Path())
+		synctest.Wait()
+		if cause := context.Cause(ctx); !errors.Is(cause, barrier.ErrDeleted) {
+			t.Errorf("got cause %v, want that the node was deleted", cause)
+		}
+		for range 2 {
+			if err := m.Leave(t.Context()); !errors.Is(err, barrier.ErrDeleted) {
+				t.Errorf("got %v, want that the node was deleted", err)
+			}
+		}
+		must(t, other.Leave(other.Context()))
+		if cause := context.Cause(other.Context()); !errors.Is(cause, barrier.ErrLeft) {
+			t.Errorf("got cause %v, want that the member has left", cause)
+		}
+		w.wantChildren(path)
+		w.NoWatches(t)
+	})
+}
+
 // If the node were there when the party comes again, it would count twice.
 //
 // Promise: 13

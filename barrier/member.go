@@ -6,13 +6,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// ErrLeft is the cause of a member's context after Leave.
-var ErrLeft = errors.New("left the barrier")
+// Causes of the contexts of members and parties, besides their session's.
+var (
+	// ErrLeft is the cause after Leave.
+	ErrLeft = errors.New("left the barrier")
+	// ErrDeleted is the cause after another client, such as an operator's, deleted the node.
+	ErrDeleted = errors.New("the party's node was deleted by another client")
+)
 
 // Member is a party inside a double barrier. It belongs to one session. Its methods may be called from any goroutine.
 type Member struct {
@@ -20,6 +26,7 @@ type Member struct {
 	sess   *zk.Session
 	ctx    context.Context //nolint:containedctx // the membership's own
 	end    context.CancelCauseFunc
+	guard  sync.Once // which looks after the node for ctx
 	node   nodeName
 	name   string // of its node
 	czxid  int64  // of its node
@@ -51,9 +58,29 @@ func newMember(e *entrant) *Member {
 }
 
 // Context returns the membership's context. It ends when the session does, with zk.ErrLost, zk.ErrExpired or
-// zk.ErrClosed as its cause, and with ErrLeft when Leave is called. Once the session has ended, the other parties may
-// leave without this one.
-func (m *Member) Context() context.Context { return m.ctx }
+// zk.ErrClosed as its cause; with ErrDeleted when another client has deleted the member's node; and with ErrLeft when
+// Leave is called. Once the session has ended or the node is gone, the other parties may leave without this one. The
+// first call sets a watch on the node.
+func (m *Member) Context() context.Context {
+	m.guard.Do(func() { go m.watchNode() })
+	return m.ctx
+}
+
+// watchNode ends the membership's context when another client deletes the node. Leave ends it before it does so itself.
+func (m *Member) watchNode() {
+	for m.ctx.Err() == nil {
+		_, _, watch, err := m.sess.GetW(m.ctx, m.Path())
+		if err == nil {
+			_, err = watch.Next(m.ctx)
+			watch.Close()
+		}
+		if errors.Is(err, zk.NoNode) {
+			m.end(ErrDeleted)
+		} else if err != nil && attempt.Again(m.ctx, m.sess, err) != nil {
+			return
+		}
+	}
+}
 
 // Path returns the path of the member's node.
 func (m *Member) Path() string { return m.path(m.name) }
@@ -64,9 +91,10 @@ func (m *Member) path(name string) string { return m.double.path + "/" + name }
 // connections.
 //
 // If the session ends before the server has removed the member's node, Leave returns the cause: the others may have
-// left before Leave was called. If it ends later, Leave goes on under the client's next session. If ctx ends first it
-// returns ctx's cause; the member's own context will do, which Leave ends. In any case the party does not count any
-// more, or its node is still being removed in the background. A second Leave waits for the first and returns the same.
+// left before Leave was called. So it does after another client has deleted the node, if the context heard of that. If
+// the session ends later, Leave goes on under the client's next session. If ctx ends first it returns ctx's cause; the
+// member's own context will do, which Leave ends. In any case the party does not count any more, or its node is still
+// being removed in the background. A second Leave waits for the first and returns the same.
 func (m *Member) Leave(ctx context.Context) error {
 	ctx, stop := attempt.Outlive(ctx, ErrLeft)
 	defer stop()
@@ -105,6 +133,9 @@ func (m *Member) leave(ctx context.Context) error {
 		return fmt.Errorf("the session ended inside: %w", err)
 	}
 	m.end(ErrLeft)
+	if cause := context.Cause(m.ctx); errors.Is(cause, ErrDeleted) {
+		return cause
+	}
 	defer m.forget()
 	over, err := m.leaveEarly(ctx)
 	if !over && err == nil {

@@ -44,7 +44,8 @@ func newParty(r *Rounds, sess *zk.Session) *Party {
 }
 
 // Context returns the party's context. It ends when the session does, with zk.ErrLost, zk.ErrExpired or zk.ErrClosed as
-// its cause, and with ErrLeft when Leave is called. Once the session has ended, the others go on without this party.
+// its cause; with ErrDeleted when Arrive finds that another client has deleted the party's node; and with ErrLeft when
+// Leave is called. Once the session has ended or the node is gone, the others go on without this party.
 func (p *Party) Context() context.Context { return p.ctx }
 
 // path returns the path of the party's node in a directory.
@@ -123,6 +124,7 @@ func (p *Party) over() (Outcome, error) {
 // again returns nil if the same makes sense again after err.
 func (p *Party) again(ctx context.Context, err error) error {
 	if errors.Is(err, ErrNotJoined) {
+		p.end(ErrDeleted)
 		return err
 	}
 	return attempt.Again(ctx, p.sess, err)

@@ -523,6 +523,9 @@ func TestNodeDeletedByAnotherClientEndsTheParty(t *testing.T) {
 		if _, err := p.Arrive(t.Context()); !errors.Is(err, barrier.ErrNotJoined) {
 			t.Fatalf("got %v, want that it is no party any more", err)
 		}
+		if cause := context.Cause(p.Context()); !errors.Is(cause, barrier.ErrDeleted) {
+			t.Errorf("got cause %v, want that the node was deleted", cause)
+		}
 		must(t, p.Leave(t.Context()))
 		w.wantNothingLeft()
 	})

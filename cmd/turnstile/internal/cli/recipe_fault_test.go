@@ -174,7 +174,7 @@ func TestPartyWhoseSessionEndsLetsItsCommandFinishAndSaysSo(t *testing.T) {
 	pid := two.ready()
 	expireOthers(t, srv, sess)
 	for _, r := range []*running{one, two} {
-		r.stderr.await(t, "the session ended, the command runs on")
+		r.stderr.await(t, "place lost, the command runs on: the session ")
 	}
 	if err := syscall.Kill(pid, 0); err != nil {
 		t.Errorf("the command of the second: %v", err)
@@ -201,7 +201,7 @@ func TestPartyWhoseSessionEndedReportsTheLossWhenItsCommandSucceeds(t *testing.T
 	two.wantLine("up")
 	expireOthers(t, srv, sess)
 	for _, r := range []*running{one, two} {
-		r.stderr.await(t, "the session ended, the command runs on")
+		r.stderr.await(t, "place lost, the command runs on: the session ")
 	}
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -228,6 +228,32 @@ func TestPartyWithoutACommandEndsWithItsSession(t *testing.T) {
 	expireOthers(t, srv, sess)
 	r.wantCode(75)
 	r.wantStderr("/b: the session ended: ")
+}
+
+func TestPartyEndsWhenAnotherClientDeletesItsNode(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	sess := srv.Session(t, time.Minute)
+	in, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	r := startWith(t, func(c *exec.Cmd) { c.Stdin = in },
+		"barrier", "enter", "--connect", srv.Addr(), "/b", "--parties", "1")
+	defer writer.Close()
+	r.wantLine("/b")
+	nodes, _, err := sess.Children(t.Context(), "/b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range nodes {
+		if err := sess.Delete(t.Context(), "/b/"+name, -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.wantCode(75)
+	r.wantStderr("/b: the party's node was deleted by another client")
 }
 
 func TestCounterThatIsInterruptedSaysThatItDoesNotKnow(t *testing.T) {

@@ -4,6 +4,7 @@ package recipecmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-a3166700/turnstile/barrier"
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/supervise"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -160,7 +162,15 @@ func (s *stay) left(until context.Context, err error) error {
 }
 
 func (s *stay) lost(cause error) error {
-	return &command.Error{Code: command.ExitLost, Err: fmt.Errorf("%s: the session ended: %w", s.Path, cause)}
+	return &command.Error{Code: command.ExitLost, Err: fmt.Errorf("%s: %w", s.Path, whyLost(cause))}
+}
+
+// whyLost says what has ended a place: the session, or another client that deleted its node.
+func whyLost(cause error) error {
+	if errors.Is(cause, barrier.ErrDeleted) {
+		return cause
+	}
+	return fmt.Errorf("the session ended: %w", cause)
 }
 
 // placeHold is what the command runs under. The command runs on if its place is lost.
@@ -183,7 +193,7 @@ func (s *stay) command(ctx context.Context, sess *zk.Session, signals *supervise
 		Program: program, Args: s.argv, Env: slices.Concat(s.App.Env.List, p.env, []string{"TURNSTILE_PATH=" + s.Path}),
 		Stdin: s.App.Stdin, Stdout: s.App.Stdout, Stderr: s.App.Stderr, OnLost: supervise.Ignore,
 		Lost: func(cause error, _ time.Duration) {
-			s.App.Say("%s: the session ended, the command runs on: %v", s.Path, cause)
+			s.App.Say("%s: place lost, the command runs on: %v", s.Path, cause)
 		},
 		Stopping: func(time.Duration) {},
 	}, placeHold{held, sess}, signals)

@@ -91,7 +91,7 @@ func TestDeadlockOverThreeProcessesEnds(t *testing.T) {
 			clients := make([]*zk.Client, n)
 			failed := make(chan int, n)
 			for i := range n {
-				clients[i] = srv.Client(t, 10*time.Second)
+				clients[i] = srv.Client(t, time.Minute)
 				h, err := l.take(t.Context(), clients[i], fmt.Sprintf("/l%d", i), cfg)
 				if err != nil {
 					t.Fatal(err)

@@ -88,7 +88,7 @@ var common = peer.Shared{Start: func(t peer.T) *peer.Cluster { return peer.ZooKe
 
 func apacheOptions() peer.Options {
 	return peer.Options{
-		Keys: map[string]string{"maxSessionTimeout": "40000"},
+		Keys: map[string]string{"maxSessionTimeout": "120000"},
 		Properties: map[string]string{
 			"zookeeper.forceSync":                                "no",
 			"znode.container.checkIntervalMs":                    "100",
@@ -130,7 +130,7 @@ func apache(t *testing.T, opts options) *host {
 func ours(t *testing.T, cfg server.Config) *host {
 	t.Helper()
 	cfg.Listen = []string{peer.FreeAddr(t)}
-	cfg.TickTime, cfg.MaxSessionTimeout = 200*time.Millisecond, 40*time.Second
+	cfg.TickTime, cfg.MaxSessionTimeout = 200*time.Millisecond, 2*time.Minute
 	cfg.ContainerInterval = 100 * time.Millisecond
 	cfg.ExtendedTypes = true
 	cfg.FourLetterWords = []string{"*"}

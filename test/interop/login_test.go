@@ -62,7 +62,7 @@ func TestOurClientLogsInByDigestMD5(t *testing.T) {
 			open := func(user, password string) *zk.Client {
 				t.Helper()
 				sasl := zk.DigestMD5{User: user, Password: password}
-				client, err := zk.Open(t.Context(), zk.Config{Servers: h.addr, Timeout: 20 * time.Second, SASL: sasl})
+				client, err := zk.Open(t.Context(), zk.Config{Servers: h.addr, Timeout: 2 * time.Minute, SASL: sasl})
 				if err != nil {
 					t.Fatal(err)
 				}

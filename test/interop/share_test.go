@@ -156,8 +156,17 @@ func joinShares(ctx context.Context, client *zk.Client, path, name string, items
 
 // own has the witness of an item for as long as it owns the item.
 func (s *sharer) own(ctx context.Context, share *member.Share) error {
-	path := witness + "/" + share.Item()
-	if _, err := share.Session().Create(ctx, path, nil, zk.Ephemeral); err != nil {
+	path, sess := witness+"/"+share.Item(), share.Session()
+	if err := known(func() error {
+		_, err := sess.Create(ctx, path, nil, zk.Ephemeral)
+		if errors.Is(err, zk.NodeExists) { // is it ours, of a creation whose reply was lost?
+			stat, exists, seen := sess.Exists(ctx, path)
+			if seen != nil || exists && stat.EphemeralOwner == sess.ID() {
+				return seen
+			}
+		}
+		return err
+	}); err != nil {
 		if errors.Is(err, zk.NodeExists) {
 			s.note(func() { s.failed = fmt.Errorf("%s has another owner", share.Item()) })
 		}
@@ -166,10 +175,20 @@ func (s *sharer) own(ctx context.Context, share *member.Share) error {
 	s.note(func() { s.owned = append(s.owned, share.Item()) })
 	<-ctx.Done()
 	s.note(func() { s.owned = slices.DeleteFunc(s.owned, func(x string) bool { return x == share.Item() }) })
-	if err := share.Session().Delete(context.WithoutCancel(ctx), path, -1); err != nil {
+	err := known(func() error { return sess.Delete(context.WithoutCancel(ctx), path, -1) })
+	if err != nil && !errors.Is(err, zk.NoNode) { // which is how a deletion without a reply looks the next time
 		s.note(func() { s.failed = err })
 	}
 	return nil
+}
+
+// known repeats a call while its reply is lost with its connection: it ends with the session at the latest.
+func known(call func() error) error {
+	for {
+		if err := call(); !errors.Is(err, zk.ErrConnectionLost) {
+			return err
+		}
+	}
 }
 
 // note changes what is known of the member, and tells those who wait.

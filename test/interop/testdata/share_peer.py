@@ -9,12 +9,22 @@ import threading
 import time
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import NodeExistsError, NoNodeError
 from kazoo.recipe.lease import MultiNonBlockingLease, NonBlockingLease
 
 logging.basicConfig(level=logging.CRITICAL)
 servers, session, path = sys.argv[1:]
 client = KazooClient(servers, timeout=int(session) / 1000)
 client.start()
+
+
+def witness(path):
+    try:
+        client.retry(client.create, path, ephemeral=True)
+    except NodeExistsError:  # is it ours, of a creation whose reply was lost with the connection?
+        stat = client.retry(client.exists, path)
+        if stat is None or stat.ephemeralOwner != client.client_id[0]:
+            raise
 
 
 class Member(threading.Thread):
@@ -28,7 +38,10 @@ class Member(threading.Thread):
 
     def disown(self):
         for item in self.owned:
-            client.delete("/witness/" + item)
+            try:
+                client.retry(client.delete, "/witness/" + item)
+            except NoNodeError:  # it was deleted, and the reply lost with the connection
+                pass
         self.owned = []
 
     def run(self):
@@ -44,7 +57,7 @@ class Member(threading.Thread):
                 elif self.parts.acquired and not self.owned:
                     mine = sorted(self.parts)
                     for item in mine:
-                        client.create("/witness/" + item, ephemeral=True)
+                        witness("/witness/" + item)
                     self.owned = mine
                 time.sleep(0.02)
             self.disown()

@@ -4,7 +4,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -18,12 +17,8 @@ import (
 // acquire connects and waits for the lock. The caller closes the client, which comes back with an error, too.
 func (l *locker) acquire(ctx context.Context) (*zk.Client, *lock.Hold, error) {
 	begin := time.Now()
-	ctx, cancel := l.run.Wait.Context(l.nesting.within(ctx))
-	defer cancel()
+	ctx = l.nesting.within(ctx)
 	client, sess, err := l.run.Connection.Open(ctx, l.app)
-	if errors.Is(err, command.ErrWaited) {
-		return nil, nil, l.run.Connection.NoServer(nil)
-	}
 	if err != nil {
 		return nil, nil, err
 	}

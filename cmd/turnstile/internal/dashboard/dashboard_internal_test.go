@@ -27,6 +27,11 @@ import (
 
 func TestPagesShowWhatIsThere(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, showWhatIsThere) // so that no second passes, and pages show the ages that they should
+}
+
+func showWhatIsThere(t *testing.T) {
+	t.Helper()
 	w, s := ordinary()
 	d := board(t, w, s, Config{Changes: true, Root: "/app"})
 	for _, c := range []struct {

@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// ReconnectWait is how long a command that has ended waits for a server to give its hold back to.
+	// ReconnectWait is how long a command that has ended waits for a server: to give its hold back to, or to say why
+	// it got none.
 	ReconnectWait = 3 * time.Second
 
 	// leftoverWait is how long processes that a command leaves behind may take to end before that is worth a

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// ErrWaited is the cause of a context that ended because of --wait.
-var ErrWaited = errors.New("waited long enough")
+// errWaited is the cause of a context that ended because of --wait.
+var errWaited = errors.New("waited long enough")
 
 // Wait is the flags that say how long to wait for a hold.
 type Wait struct {
@@ -30,7 +30,8 @@ func (r *Runner) WaitFlags(cmd *cobra.Command, short string) {
 	w, flags := &r.Wait, cmd.Flags()
 	w.conflict = ExitNotAcquired
 	flags.BoolVarP(&w.not, "no-wait", short, false, "fail at once if "+r.Words.Busy)
-	flags.VarP(&w.limit, "wait", "w", "fail if "+r.Words.Late+"; 0 means --no-wait (default: wait for ever)")
+	flags.VarP(&w.limit, "wait", "w",
+		"fail if "+r.Words.Late+", connecting not counted; 0 means --no-wait (default: wait for ever)")
 	Rivals(cmd, "no-wait", "wait")
 	flags.VarP(&w.conflict, "conflict-exit-code", "E", "exit code when not "+r.Words.Won)
 }
@@ -51,16 +52,17 @@ func (w *Wait) parse(cmd *cobra.Command) error {
 	return nil
 }
 
-// Context returns a context that ends as --wait says, with ErrWaited.
-func (w *Wait) Context(ctx context.Context) (context.Context, context.CancelFunc) {
+// context returns a context that ends as --wait says, with errWaited.
+func (w *Wait) context(ctx context.Context) (context.Context, context.CancelFunc) {
 	if w.limited {
-		return context.WithTimeoutCause(ctx, time.Duration(w.limit), ErrWaited)
+		return context.WithTimeoutCause(ctx, time.Duration(w.limit), errWaited)
 	}
 	return context.WithCancel(ctx)
 }
 
-// Acquire acquires what the command runs under, as --no-wait and --wait say: with try, or with wait. busy is the error
-// of a try that fails at once. why says what is in the way; it is empty if that is not known.
+// Acquire acquires what the command runs under, as --no-wait and --wait say: with try, or with wait. The client has
+// connected, within --connect-timeout, which is no part of the wait. busy is the error of a try that fails at once. why
+// says what is in the way; it is empty if that is not known.
 func Acquire[H any](ctx context.Context, r *Runner, client *zk.Client, try, wait func(context.Context) (H, error),
 	busy error, why func(context.Context) string,
 ) (h H, err error) {
@@ -71,13 +73,13 @@ func Acquire[H any](ctx context.Context, r *Runner, client *zk.Client, try, wait
 			h, err = try(ctx)
 		}
 	} else {
-		ctx, cancel := r.Wait.Context(ctx)
+		ctx, cancel := r.Wait.context(ctx)
 		defer cancel()
 		stop := r.App.sayWaiting(r.Path, func() string { return why(ctx) })
 		h, err = wait(ctx)
 		stop()
 	}
-	if errors.Is(err, busy) || errors.Is(err, ErrWaited) {
+	if errors.Is(err, busy) || errors.Is(err, errWaited) {
 		return h, r.notAcquired(ctx, why)
 	}
 	return h, r.Connection.Unanswered(err, client)
@@ -89,7 +91,7 @@ func (r *Runner) notAcquired(ctx context.Context, why func(context.Context) stri
 	if r.App.Quiet {
 		return exit
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ReconnectWait)
 	defer cancel()
 	exit.Err, exit.Hint = fmt.Errorf("%s: not %s", r.Path, r.Words.Won), r.Words.Next
 	if why := why(ctx); why != "" {

@@ -75,6 +75,21 @@ func nestables() []nestable {
 	}
 }
 
+// awaitWaiter returns when somebody waits at the path.
+func awaitWaiter(t *testing.T, client *zk.Client, path string) {
+	t.Helper()
+	for {
+		line, err := lock.Inspect(t.Context(), client, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.ContainsFunc(line, func(c lock.Contender) bool { return !c.Holder }) {
+			return
+		}
+		time.Sleep(time.Millisecond) // real
+	}
+}
+
 // Three processes, each of which waits for what the next one holds: one of them fails, the last that came, and the
 // others go on.
 func TestDeadlockOverThreeProcessesEnds(t *testing.T) {
@@ -109,10 +124,12 @@ func TestDeadlockOverThreeProcessesEnds(t *testing.T) {
 					}
 					results[i] <- err
 				}()
-				time.Sleep(20 * time.Millisecond) // real: so that it is known which came last, by the server
+				if l.name != "simple" { // it has no line, in which one would come last
+					awaitWaiter(t, clients[i], fmt.Sprintf("/l%d", (i+1)%n))
+				}
 			}
 			victim := n - 1
-			if l.name == "simple" { // it has no line, in which one would be the last
+			if l.name == "simple" {
 				victim = <-failed
 			}
 			err := <-results[victim]

@@ -210,9 +210,16 @@ func TestSessionDoesNotExpireWhileItsReaderWaitsForTheDisk(t *testing.T) {
 	if n := expired(t, s, late); n != 0 {
 		t.Errorf("got %d sessions expired while the server does not read, want none", n)
 	}
+	before := sess.heard.Load()
 	open()
 	if _, err := c.reply(nil); err != nil {
 		t.Fatal(err)
+	}
+	for sess.unread.Load() > 0 {
+		runtime.Gosched()
+	}
+	if sess.heard.Load() == before {
+		t.Error("the client is not heard of after the wait, in which it could send nothing that is read")
 	}
 	if n := expired(t, s, 10*late); n != 1 {
 		t.Errorf("got %d sessions expired after the client sent nothing, want 1", n)

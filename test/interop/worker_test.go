@@ -16,7 +16,7 @@ import (
 
 // workerSession is the session timeout of workers, in milliseconds. A killed worker blocks the line for so long. If
 // the machine stalls a worker for so long, the referee sees two inside, because most peers do not check the clock.
-const workerSession = 5000
+const workerSession = 8000
 
 // patientSession is that of workers that are not killed before their test is over. It outlasts every stall: not every
 // peer notices that its session has expired.
@@ -140,7 +140,7 @@ func gozk(t *testing.T) string {
 	defer building.Unlock()
 	if gozkBinary == "" {
 		binary := filepath.Join(suiteDir, "gozk")
-		run(t, 3*time.Minute, "go", "-C", "../bench", "build", "-o", binary, "./gozk")
+		run(t, 10*time.Minute, "go", "-C", "../bench", "build", "-o", binary, "./gozk")
 		gozkBinary = binary
 	}
 	return gozkBinary

@@ -103,7 +103,7 @@ func newArena(t *testing.T, seed uint64) arena {
 			_ = os.RemoveAll(dir)
 		}
 	})
-	return arena{exe: exe, dir: dir, patience: time.Minute, plan: newSchedule, tally: newTally()}
+	return arena{exe: exe, dir: dir, patience: 3 * time.Minute, plan: newSchedule, tally: newTally()}
 }
 
 // seedOf returns the seed of the first epoch: that of TURNSTILE_SEED, or a new one.

@@ -115,7 +115,7 @@ func (p plant) find(t *testing.T) {
 	seed := seedOf(t)
 	a := newArena(t, seed)
 	a.trial, a.length = p.trial, cmp.Or(p.length, 10*time.Second)
-	a.patience = cmp.Or(p.patience, a.patience)
+	a.patience = cmp.Or(p.patience, time.Minute)
 	tries := tries
 	if p.cut {
 		tries = partitionTries

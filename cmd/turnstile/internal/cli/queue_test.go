@@ -391,7 +391,7 @@ func TestPutGivesUpWhenTheServerHasGoneAndSaysWhatIsIn(t *testing.T) {
 		if in, err = cmd.StdinPipe(); err != nil { // stays open
 			t.Fatal(err)
 		}
-	}, "queue", "put", "--lines", "--connect", addr, "--session-timeout", "2s", "--connect-timeout", "1s", "/q")
+	}, "queue", "put", "--lines", "--connect", addr, "--session-timeout", "2s", "--connect-timeout", "4s", "/q")
 	if _, err := io.WriteString(in, "one\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -412,7 +412,7 @@ func TestWorkGoesOnWhenTheServerComesBack(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
 	putNumbers(t, srv.Addr(), 1)
-	r := start(t, "queue", "work", "--connect", srv.Addr(), "--session-timeout", "1s", "--connect-timeout", "1s",
+	r := start(t, "queue", "work", "--connect", srv.Addr(), "--session-timeout", "1s", "--connect-timeout", "4s",
 		"/q", "--", "cat")
 	r.wantLine("0")
 	awaitEmpty(t, srv)

@@ -63,7 +63,7 @@ func TestCounterSaysThatItDoesNotKnowWhenTheServerGoes(t *testing.T) {
 		}
 		return zktest.ReplyUntil(t.Context())
 	})
-	r := start(t, "counter", "add", "--connect", srv.Addr(), "--session-timeout", "1s", "--connect-timeout", "1s",
+	r := start(t, "counter", "add", "--connect", srv.Addr(), "--session-timeout", "1s", "--connect-timeout", "4s",
 		"/visits")
 	if _, err := changed.Next(t.Context()); err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func parties(t *testing.T, sess *zk.Session) []string {
 func enter(t *testing.T, srv *zktest.Server, command ...string) *running {
 	t.Helper()
 	args := []string{
-		"barrier", "enter", "--connect", srv.Addr(), "--session-timeout", "1s", "--connect-timeout", "1s",
+		"barrier", "enter", "--connect", srv.Addr(), "--session-timeout", "1s", "--connect-timeout", "4s",
 		"/b", "--parties", "2", "--",
 	}
 	return start(t, append(args, command...)...)
@@ -321,7 +321,7 @@ func TestMemberWhoseSessionEndsJoinsAgainAndItsCommandRunsOn(t *testing.T) {
 func TestMemberEndsWithItsCommandAlsoWhenTheServerHasGone(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
-	r := start(t, "group", "join", "--connect", srv.Addr(), "--session-timeout", "10m", "--connect-timeout", "1s", "/g",
+	r := start(t, "group", "join", "--connect", srv.Addr(), "--session-timeout", "10m", "--connect-timeout", "4s", "/g",
 		"--id", "one", "--", "puppet")
 	pid := r.ready()
 	memberOf(t, srv, 0)

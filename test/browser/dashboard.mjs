@@ -16,7 +16,7 @@ const pages = {
   overview: "", day: "?span=day", locks: "locks", "locks, none": "locks?q=none", lock: "lock?path=/jobs/report",
   "lock, hostile": "lock?path=" + encodeURIComponent("/\u202e<b>&\"'/" + "long".repeat(60)),
   "lock, missing": "lock?path=/gone", waits: "waits", leaders: "leaders", queues: "queues",
-  queue: "queue?path=/queues/mail", sessions: "sessions", servers: "servers", revoke: "",
+  queue: "queue?path=/queues/mail", sessions: "sessions", servers: "servers", changes: "changes", revoke: "",
 };
 const wrong = (...words) => console.log("wrong:", ...words);
 
@@ -133,6 +133,16 @@ async function live() {
   const context = await browser.newContext({ javaScriptEnabled: false });
   const page = await open(context, "lock", pages.lock);
   pages.revoke = await page.getByRole("link", { name: /^Revoke/ }).first().getAttribute("href");
+  await context.close();
+}
+{
+  const context = await browser.newContext({ javaScriptEnabled: false });
+  const page = await open(context, "revoke", "lock?path=/backup/eu-central-1/customers");
+  await page.getByRole("link", { name: /^Revoke/ }).click();
+  await page.getByLabel("Reason").fill("a trial: it is on the page of changes");
+  await page.getByRole("button", { name: "Revoke" }).click();
+  await page.getByRole("link", { name: "Changes" }).click();
+  if (!await page.getByText("a trial").count()) wrong("changes does not show a revocation");
   await context.close();
 }
 const names = Object.keys(pages);

@@ -53,6 +53,7 @@ type actionOf struct {
 // An action is a revocation as a page shows it.
 type action struct {
 	At           when
+	Lock         link
 	Text, From   string
 	Reason       string
 	Result, Look string
@@ -105,17 +106,17 @@ func (c *changes) end(a *actionOf, result string, failed bool) {
 	a.result, a.failed = result, failed
 }
 
-// of returns the revocations of a lock.
-func (c *changes) of(p *page, path string) (list []action) {
+// of returns the latest revocations of a lock, or of all if path is empty.
+func (c *changes) of(p *page, path string, most int) (list []action) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, a := range c.actions {
-		if a.path != path || len(list) == 10 {
+		if path != "" && a.path != path || len(list) == most {
 			continue
 		}
 		shown := action{
-			At: p.ago(a.at), Text: "Asked " + clean(a.who) + " to release it", From: clean(a.from),
-			Reason: clean(a.reason), Result: clean(a.result), Look: "good",
+			At: p.ago(a.at), Lock: p.lockLink(a.path), Text: "Asked " + clean(a.who) + " to release it",
+			From: clean(a.from), Reason: clean(a.reason), Result: clean(a.result), Look: "good",
 		}
 		if a.force {
 			shown.Text = "Takes it by force from " + clean(a.who)
@@ -129,6 +130,17 @@ func (c *changes) of(p *page, path string) (list []action) {
 		list = append(list, shown)
 	}
 	return list
+}
+
+type changesBody struct {
+	Actions []action
+	Most    int // that are remembered
+}
+
+func (d *Dashboard) changesPage(r *http.Request) *page {
+	p := d.newPage(r, "changes", "Changes")
+	p.Body = changesBody{Actions: d.changes.of(p, "", maxActions), Most: maxActions}
+	return p
 }
 
 type revokeBody struct {

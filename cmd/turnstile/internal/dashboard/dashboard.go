@@ -169,6 +169,9 @@ func (d *Dashboard) routes() http.Handler {
 		"/leaders": d.leadersPage, "/queues": d.queuesPage, "/queue": d.queuePage, "/sessions": d.sessionsPage,
 		"/servers": d.serversPage,
 	}
+	if d.cfg.Changes {
+		pages["/changes"] = d.changesPage
+	}
 	for path, make := range pages {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { d.render(w, r, make(r)) })
 	}

@@ -61,6 +61,7 @@ func showWhatIsThere(t *testing.T) {
 		{"/sessions", []string{"0x77", "10.0.0.7:1234", "waits", "holds", "cons is not told", "0x100", "bob"}},
 		{"/sessions?q=0x77", []string{"0x77", "1 session<"}},
 		{"/servers", []string{"leader", "0.20 ms", "connection refused", ">7<", "connected to it"}},
+		{"/changes", []string{"Nothing was revoked here."}},
 		{"/nothing", []string{"No such page"}},
 		{"/revoke?path=/jobs/report&node=/jobs/report/0&token=1", []string{`name="ticket"`, "ann", "report</span>"}},
 		{"/revoke?path=/jobs/report&node=/jobs/report/0&token=9", []string{"does not hold the lock any more"}},
@@ -473,13 +474,21 @@ func TestRevocationIsConfirmed(t *testing.T) {
 		if fmt.Sprint(w.revoked) != want {
 			t.Errorf("got %q, want %q", w.revoked, want)
 		}
-		shown := get(d, "/lock?path=/jobs/report").Body.String()
-		for _, want := range []string{
-			"Asked ann to release it", "it has released it", "stuck &lt;b&gt;", "by force", "192.0.2.1",
-		} {
-			if !strings.Contains(shown, want) {
-				t.Errorf("the page does not show %q:\n%s", want, shown)
+		for _, page := range []string{"/lock?path=/jobs/report", "/changes"} {
+			shown := get(d, page).Body.String()
+			for _, want := range []string{
+				"Asked ann to release it", "it has released it", "stuck &lt;b&gt;", "by force", "192.0.2.1",
+			} {
+				if !strings.Contains(shown, want) {
+					t.Errorf("%s does not show %q:\n%s", page, want, shown)
+				}
 			}
+		}
+		if got := get(d, "/lock?path=/jobs/alone").Body.String(); strings.Contains(got, "stuck &lt;b&gt;") {
+			t.Error("a lock shows the revocation of another")
+		}
+		if got := get(board(t, w, s, Config{}), "/changes"); got.Code != http.StatusNotFound {
+			t.Errorf("a dashboard that changes nothing has a page of changes: %d", got.Code)
 		}
 	})
 }

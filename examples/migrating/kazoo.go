@@ -1,6 +1,6 @@
 package main
 
-// What docs/migrating-kazoo.md shows.
+// What docs/migrating-kazoo.md shows or mentions.
 
 import (
 	"context"

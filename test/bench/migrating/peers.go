@@ -1,4 +1,5 @@
-// Package migrating has the Go code of other projects that docs/migrating-others.md shows or mentions, so that it is compiled.
+// Package migrating has the Go code of other projects that docs/migrating-others.md shows or mentions, so that it is
+// compiled.
 package migrating
 
 // What a program does with go-zookeeper, etcd's concurrency package and redsync.

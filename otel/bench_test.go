@@ -14,8 +14,8 @@ import (
 )
 
 // What spans cost an acquisition in memory, which is the fastest there is: without hooks, in a program that has no
-// tracing, with spans that are not sampled, and with spans that are recorded and dropped. A hand-off makes 6, 12, 16 and
-// 40 allocations.
+// tracing, with spans that are not sampled, and with spans that are recorded and dropped. A hand-off makes 6, 12, 16
+// and 40 allocations.
 func BenchmarkLock(b *testing.B) {
 	recorded := sdk.NewTracerProvider(sdk.WithSampler(sdk.AlwaysSample()), sdk.WithSpanProcessor(sink{}))
 	hooks := func(cfg otel.Config) lock.Hooks { return otel.New(cfg).Lock() }

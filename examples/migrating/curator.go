@@ -1,6 +1,6 @@
 package main
 
-// What docs/migrating-curator*.md show or mention.
+// What docs/migrating-curator*.md show.
 
 import (
 	"context"

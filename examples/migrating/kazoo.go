@@ -1,6 +1,6 @@
 package main
 
-// What docs/migrating-kazoo.md shows or mentions.
+// What docs/migrating-kazoo.md shows.
 
 import (
 	"context"

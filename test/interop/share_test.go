@@ -60,8 +60,8 @@ func TestPartitionsAreSharedWithKazoo(t *testing.T) {
 		owns := func(p *queuePeer, name string, n int) []string {
 			return strings.Split(p.order(t, "await %s %d", name, n), ",")
 		}
-		// A member whose session ended on a busy machine has 5 items for a moment while it gets them back, so it may need
-		// more than one look. That no item has two owners at a time the witnesses show.
+		// A member whose session ended on a busy machine has 5 items for a moment while it gets them back, so it may
+		// need more than one look. That no item has two owners at a time the witnesses show.
 		both := func(p *queuePeer, a string, q *queuePeer, b string) {
 			t.Helper()
 			for limit := time.After(barrierPatience); ; {

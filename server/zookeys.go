@@ -17,7 +17,7 @@ type effect string
 const (
 	obeyed   effect = "obeyed"
 	noEffect effect = "no effect"
-	warned   effect = "no effect, with a warning"
+	warned   effect = "warning"
 	refused  effect = "refused"
 )
 
@@ -35,7 +35,7 @@ var zooKeys = []zooKey{
 	{"dataDir", obeyed, "", "the directory of the state"},
 	{"dataLogDir", warned, "", "everything is in dataDir"},
 	{"clientPort", obeyed, "", ""},
-	{"clientPortAddress", obeyed, "", "all addresses if missing, as in ZooKeeper"},
+	{"clientPortAddress", obeyed, "", "all addresses if missing"},
 	{"secureClientPort", obeyed, "", ""},
 	{"secureClientPortAddress", obeyed, "", "all addresses if missing"},
 	{"tickTime", obeyed, "", "3000 if missing"},
@@ -64,7 +64,7 @@ var zooKeys = []zooKey{
 	{"sessionRequireClientSASLAuth", obeyed, "", ""},
 	{"allowSaslFailedClients", obeyed, "", ""},
 	{"enforce.auth.enabled", obeyed, "", "with the scheme sasl; others are refused"},
-	{"enforce.auth.schemes", obeyed, "", "see enforce.auth.enabled"},
+	{"enforce.auth.schemes", obeyed, "", "with the scheme sasl; others are refused"},
 	{"java.security.auth.login.config", obeyed, "", "the users of ZooKeeper's DigestLoginModule in its section Server"},
 	{"saslUsersFile", obeyed, "", "this server's own: a file with lines user:password"},
 	{"authProvider", obeyed, "", "ZooKeeper's own providers; other classes are refused"},
@@ -75,8 +75,8 @@ var zooKeys = []zooKey{
 	{"ssl.clientAuth", obeyed, "", ""},
 	{"ssl.keyStore.type", obeyed, "", "PEM; others cause a warning"},
 	{"ssl.trustStore.type", obeyed, "", "PEM; others cause a warning"},
-	{"ssl.keyStore.password", obeyed, "", "has no effect, with a warning: PEM files have no password here"},
-	{"ssl.trustStore.password", obeyed, "", "has no effect, with a warning: PEM files have no password here"},
+	{"ssl.keyStore.password", obeyed, "", "only causes a warning: PEM files have no password here"},
+	{"ssl.trustStore.password", obeyed, "", "only causes a warning: PEM files have no password here"},
 	{"ssl.keyStore.passwordPath", warned, "", "PEM files have no password here"},
 	{"ssl.trustStore.passwordPath", warned, "", "PEM files have no password here"},
 	{"ssl.protocol", obeyed, "", "TLSv1.2, TLSv1.3 or TLS; others are refused"},
@@ -140,9 +140,9 @@ var zooKeys = []zooKey{
 	{"netty.*", noEffect, "", "this server has limits of its own: limits.md"},
 	{"advancedFlowControlEnabled", noEffect, "", "this server has limits of its own: limits.md"},
 	{"maxInProcessingDeadWatchers", noEffect, "", "this server has limits of its own: limits.md"},
-	{"forceSync", obeyed, "", "no has no effect, with a warning: writes are always synced before their reply"},
-	{"reconfigEnabled", obeyed, "", "true has no effect, with a warning: there are no members to change"},
-	{"metricsProvider.className", obeyed, "", "PrometheusMetricsProvider; others have no effect, with a warning"},
+	{"forceSync", obeyed, "", "no causes a warning: writes are always synced before their reply"},
+	{"reconfigEnabled", obeyed, "", "true causes a warning: there are no members to change"},
+	{"metricsProvider.className", obeyed, "", "PrometheusMetricsProvider; others cause a warning"},
 	{"metricsProvider.httpHost", obeyed, "", "all addresses if missing"},
 	{"metricsProvider.httpPort", obeyed, "", "7000 if missing, and none if there is metricsProvider.httpsPort"},
 	{"metricsProvider.httpsPort", obeyed, "", "as in ZooKeeper 3.10"},

@@ -96,7 +96,7 @@ Without a command it prints PATH and stays until standard input ends or a signal
 same N. A party that dies is not waited for once its session has ended.
 
 The command's environment has TURNSTILE_PATH.` +
-			fmt.Sprintf(stayExit, "75 the session ended before all could leave\ntogether; "),
+			fmt.Sprintf(stayExit, "75 its place was lost before all could leave\ntogether; "),
 		Example: `  turnstile barrier enter /load --parties 3 -- ./load-test`,
 	}, func(cmd *cobra.Command, args []string) error { return s.path(cmd, args, barrierPath, 1) },
 		func(ctx context.Context, client *zk.Client) (place, error) {

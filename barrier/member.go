@@ -133,7 +133,7 @@ func (m *Member) leave(ctx context.Context) error {
 		return fmt.Errorf("the session ended inside: %w", err)
 	}
 	m.end(ErrLeft)
-	if cause := context.Cause(m.ctx); errors.Is(cause, ErrDeleted) {
+	if cause := context.Cause(m.ctx); errors.Is(cause, ErrDeleted) { //nolint:contextcheck // the member's, not ours
 		return cause
 	}
 	defer m.forget()

@@ -540,3 +540,41 @@ func (s sayer) Handle(_ context.Context, r slog.Record) error {
 	s.said <- r.Message
 	return nil
 }
+
+// What looks for deadlocks may be waiting to tell others of a wait that is new when its client is closed.
+func TestSearchForDeadlocksEndsWithItsClient(t *testing.T) {
+	t.Parallel()
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+		take := func(ctx context.Context, c *zk.Client, path string) (*lock.Hold, error) {
+			m, err := lock.NewMutex(c, path, lock.Config{OnDeadlock: lock.FailWait})
+			if err != nil {
+				return nil, err
+			}
+			return m.Lock(ctx)
+		}
+		ours, err := zk.Open(t.Context(), srv.Config(time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		hold, err := take(t.Context(), ours, "/held")
+		if err != nil {
+			t.Fatal(err)
+		}
+		others := srv.Client(t, time.Minute)
+		var waiters sync.WaitGroup
+		for _, path := range []string{"/a", "/b"} {
+			if _, err := take(t.Context(), others, path); err != nil {
+				t.Fatal(err)
+			}
+			waiters.Go(func() {
+				if _, err := take(hold.Context(), ours, path); err == nil {
+					t.Error("got a lock that another client holds")
+				}
+			})
+			time.Sleep(10 * time.Millisecond) // in a bubble
+		}
+		time.Sleep(195 * time.Millisecond) // in a bubble: the first wait is told to others, the second is about to be
+		_ = ours.Close()
+		waiters.Wait()
+	})
+}

@@ -254,6 +254,8 @@ func (d *detector) write(ctx context.Context, name string, mine map[uint64]*stuc
 	case <-time.After(writePause - time.Since(d.wrote)):
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-d.sess.Context().Done(): // with which the node goes, and at the client's end the detector
+		return d.sess.Err()
 	}
 	d.wrote = time.Now()
 	err := d.put(ctx, name, data)

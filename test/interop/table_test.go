@@ -29,16 +29,14 @@ type reason string
 
 const (
 	kazoosNames  reason = "kazoo counts only nodes with its own names, so it does not wait for ours"
-	curatorNames reason = "Curator sorts names by what follows its own marker, and names without it last, so it does " +
-		"not wait for ours"
+	curatorNames reason = "Curator sorts names without its own marker last, so it does not wait for ours"
 	renamed  reason = "kazoo under Curator's names counts only those, so it does not wait for ours"
 	noNumber reason = "`WriteLock` reads a number after the last dash of a name, which kazoo's names lack, and no " +
-		"other lock takes its `x-SESSION-SEQ` for a contender's: neither waits"
-	sessionNames reason = "`WriteLock` names its nodes by session, `x-SESSION-SEQ`. It waits for ours, but no other " +
-		"lock takes such a name for a contender's, so we do not wait for it"
-	mendedReader reason = "Tested with one method of kazoo 2.8.0's `ReadLock` corrected. Before 2.9.0 (kazoo#649) a " +
-		"reader and a writer may wait for each other for ever, beside our locks and among kazoo's " +
-		"own: [what to know of the peers](#what-to-know-of-the-peers)"
+		"other lock knows its names: neither waits"
+	sessionNames reason = "`WriteLock` waits for ours, but no other lock takes its names, `x-SESSION-SEQ`, for a " +
+		"contender's, so we do not wait for it"
+	mendedReader reason = "Tested with one method of `ReadLock` corrected: before kazoo 2.9.0 a reader and a writer " +
+		"may [wait for each other for ever](#what-to-know-of-the-peers)"
 )
 
 // A family is the recipes of ours and of others that have a path in common: a table of docs/interop.md.

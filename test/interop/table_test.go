@@ -31,8 +31,8 @@ const (
 	kazoosNames  reason = "kazoo counts only nodes with its own names, so it does not wait for ours"
 	curatorNames reason = "Curator sorts names without its own marker last, so it does not wait for ours"
 	renamed      reason = "kazoo under Curator's names counts only those, so it does not wait for ours"
-	noNumber     reason = "`WriteLock` reads a number after the last dash of a name, which kazoo's names lack, and no " +
-		"other lock knows its names: neither waits"
+	noNumber     reason = "`WriteLock` reads a number after the last dash of a name, which kazoo's names lack, and " +
+		"no other lock knows its names: neither waits"
 	sessionNames reason = "`WriteLock` waits for ours, but no other lock takes its names, `x-SESSION-SEQ`, for a " +
 		"contender's, so we do not wait for it"
 	mendedReader reason = "Tested with one method of `ReadLock` corrected: before kazoo 2.9.0 a reader and a writer " +

@@ -133,10 +133,10 @@ func (m *Member) leave(ctx context.Context) error {
 		return fmt.Errorf("the session ended inside: %w", err)
 	}
 	m.end(ErrLeft)
+	defer m.forget()
 	if cause := context.Cause(m.ctx); errors.Is(cause, ErrDeleted) { //nolint:contextcheck // the member's, not ours
 		return cause
 	}
-	defer m.forget()
 	over, err := m.leaveEarly(ctx)
 	if !over && err == nil {
 		err = m.follow(ctx, m.sess)

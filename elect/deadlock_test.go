@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/elect"
+	"github.com/seed-a3166700/turnstile/internal/test/waiter"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -77,8 +78,8 @@ func TestDeadlockThroughAnElectionEnds(t *testing.T) {
 				}
 				results <- errors.Join(err, a.Unlock())
 			}()
-			awaitWaiter(t, one, "/a")
-			awaitWaiter(t, two, "/b")
+			waiter.Await(t, one, "/a")
+			waiter.Await(t, two, "/b")
 			_, err = campaignInside(b.Context(), t, three, layout, told) // the last that came
 			var d *lock.DeadlockError
 			if !errors.As(err, &d) || len(d.Steps) != 3 || d.Steps[0].Path != "/leader" ||
@@ -97,21 +98,6 @@ func TestDeadlockThroughAnElectionEnds(t *testing.T) {
 				t.Errorf("got %+v", e)
 			}
 		})
-	}
-}
-
-// awaitWaiter waits until somebody stands at the path behind its holder.
-func awaitWaiter(t *testing.T, client *zk.Client, path string) {
-	t.Helper()
-	for {
-		line, err := lock.Inspect(t.Context(), client, path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(line) > 1 {
-			return
-		}
-		time.Sleep(time.Millisecond) // real: until the other goroutine's request has come
 	}
 }
 
@@ -141,7 +127,7 @@ func TestElectionsOfOtherLayoutsAreNoDeadlock(t *testing.T) {
 		}
 		locked <- err
 	}()
-	awaitWaiter(t, one, "/a")
+	waiter.Await(t, one, "/a")
 	go func() { // inside of what the leader of the one layout waits for, it waits for the leader of the other
 		l, err := campaignInside(a.Context(), t, two, elect.LeaderElectionSupport, told)
 		if err == nil {

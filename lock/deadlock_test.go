@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/test/waiter"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -75,21 +76,6 @@ func nestables() []nestable {
 	}
 }
 
-// awaitWaiter returns when somebody waits at the path.
-func awaitWaiter(t *testing.T, client *zk.Client, path string) {
-	t.Helper()
-	for {
-		line, err := lock.Inspect(t.Context(), client, path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if slices.ContainsFunc(line, func(c lock.Contender) bool { return !c.Holder }) {
-			return
-		}
-		time.Sleep(time.Millisecond) // real
-	}
-}
-
 // Three processes, each of which waits for what the next one holds: one of them fails, the last that came, and the
 // others go on.
 func TestDeadlockOverThreeProcessesEnds(t *testing.T) {
@@ -125,7 +111,7 @@ func TestDeadlockOverThreeProcessesEnds(t *testing.T) {
 					results[i] <- err
 				}()
 				if l.name != "simple" { // it has no line, in which one would come last
-					awaitWaiter(t, clients[i], fmt.Sprintf("/l%d", (i+1)%n))
+					waiter.Await(t, clients[i], fmt.Sprintf("/l%d", (i+1)%n))
 				}
 			}
 			victim := n - 1

@@ -138,6 +138,7 @@ var rules = []rule{
 	},
 
 	// What only tests use.
+	{path: "internal/test/waiter", ours: []string{"zk", "lock"}},
 	{
 		path:    "internal/test/...",
 		ours:    []string{"zk", "server"},

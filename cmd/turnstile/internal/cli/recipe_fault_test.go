@@ -212,19 +212,28 @@ func TestPartyWhoseSessionEndedReportsTheLossWhenItsCommandSucceeds(t *testing.T
 	}
 }
 
-func TestPartyWithoutACommandEndsWithItsSession(t *testing.T) {
-	t.Parallel()
-	srv := newServer(t)
-	sess := srv.Session(t, time.Minute)
+// stay enters the barrier without a command.
+func stay(t *testing.T, srv *zktest.Server) *running {
+	t.Helper()
 	in, writer, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer in.Close()
+	t.Cleanup(func() {
+		_ = writer.Close()
+		_ = in.Close()
+	})
 	r := startWith(t, func(c *exec.Cmd) { c.Stdin = in },
 		"barrier", "enter", "--connect", srv.Addr(), "/b", "--parties", "1")
-	defer writer.Close()
 	r.wantLine("/b")
+	return r
+}
+
+func TestPartyWithoutACommandEndsWithItsSession(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	sess := srv.Session(t, time.Minute)
+	r := stay(t, srv)
 	expireOthers(t, srv, sess)
 	r.wantCode(75)
 	r.wantStderr("/b: the session ended: ")
@@ -234,15 +243,7 @@ func TestPartyEndsWhenAnotherClientDeletesItsNode(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
 	sess := srv.Session(t, time.Minute)
-	in, writer, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	r := startWith(t, func(c *exec.Cmd) { c.Stdin = in },
-		"barrier", "enter", "--connect", srv.Addr(), "/b", "--parties", "1")
-	defer writer.Close()
-	r.wantLine("/b")
+	r := stay(t, srv)
 	nodes, _, err := sess.Children(t.Context(), "/b")
 	if err != nil {
 		t.Fatal(err)

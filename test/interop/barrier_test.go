@@ -233,9 +233,6 @@ func (m *meeting) wantMembersAtMost(n int) {
 // inside do not hold up the others.
 func TestKilledPartiesOfAnyProject(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it waits for sessions to expire")
-	}
 	peer.Need(t, "javac", python, kazooDir, zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
 	onEach(t, options{}, func(t *testing.T, h *host) {
 		t.Helper()

@@ -159,7 +159,7 @@ func classes(t *testing.T) string {
 		return dir
 	}
 	scratch := t.TempDir()
-	run(t, 10*time.Minute, "javac",
+	run(t, buildLimit, "javac",
 		append([]string{"-d", filepath.Join(scratch, "classes"), "-cp", classPath}, sources...)...)
 	// A rename creates the directory in one step. Another process may have created it first, with the same classes.
 	if err := os.Rename(filepath.Join(scratch, "classes"), dir); err != nil && !errors.Is(err, fs.ErrExist) {

@@ -60,9 +60,6 @@ func TestPairsThatAreSaidNotToExcludeEachOtherDoNot(t *testing.T) {
 // expire.
 func eachPair(t *testing.T, wanted func(pair) bool, f func(t *testing.T, p pair, zoo *peer.Cluster)) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("it runs many processes for a minute")
-	}
 	needJava(t)
 	peer.Need(t, python, kazooDir)
 	zoo := common.Get(t)

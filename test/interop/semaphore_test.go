@@ -18,9 +18,6 @@ import (
 // Promise: 5
 func TestThirdWhoWantsTwoOfThreePermitsStandsBehindTwoHalfServed(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it waits for a session to expire")
-	}
 	needJava(t)
 	zoo := common.Get(t)
 	for _, third := range []struct {

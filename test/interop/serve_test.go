@@ -35,7 +35,7 @@ func TestServeReadsZooCfg(t *testing.T) {
 	peer.Need(t, python, kazooDir)
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "turnstile")
-	run(t, 10*time.Minute, "go", "build", "-o", binary, "../../cmd/turnstile")
+	run(t, buildLimit, "go", "build", "-o", binary, "../../cmd/turnstile")
 	addr := peer.FreeAddr(t)
 	_, port, _ := net.SplitHostPort(addr)
 	config := filepath.Join(dir, "zoo.cfg")

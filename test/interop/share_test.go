@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/test/peer"
 	"github.com/seed-a3166700/turnstile/member"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -167,7 +168,7 @@ func joinShares(ctx context.Context, client *zk.Client, path, name string, items
 // own has the witness of an item for as long as it owns the item.
 func (s *sharer) own(ctx context.Context, share *member.Share) error {
 	path, sess := witness+"/"+share.Item(), share.Session()
-	if err := known(func() error {
+	if err := attempt.Do(ctx, sess, func() error {
 		_, err := sess.Create(ctx, path, nil, zk.Ephemeral)
 		if errors.Is(err, zk.NodeExists) { // is it ours, of a creation whose reply was lost?
 			stat, exists, seen := sess.Exists(ctx, path)
@@ -185,20 +186,12 @@ func (s *sharer) own(ctx context.Context, share *member.Share) error {
 	s.note(func() { s.owned = append(s.owned, share.Item()) })
 	<-ctx.Done()
 	s.note(func() { s.owned = slices.DeleteFunc(s.owned, func(x string) bool { return x == share.Item() }) })
-	err := known(func() error { return sess.Delete(context.WithoutCancel(ctx), path, -1) })
+	ctx = context.WithoutCancel(ctx)
+	err := attempt.Do(ctx, sess, func() error { return sess.Delete(ctx, path, -1) })
 	if err != nil && !errors.Is(err, zk.NoNode) { // which is how a deletion without a reply looks the next time
 		s.note(func() { s.failed = err })
 	}
 	return nil
-}
-
-// known repeats a call while its reply is lost with its connection: it ends with the session at the latest.
-func known(call func() error) error {
-	for {
-		if err := call(); !errors.Is(err, zk.ErrConnectionLost) {
-			return err
-		}
-	}
 }
 
 // note changes what is known of the member, and tells those who wait.

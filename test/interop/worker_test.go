@@ -22,6 +22,9 @@ const workerSession = 8000
 // peer notices that its session has expired.
 const patientSession = 40000
 
+// buildLimit is how long a compiler may take on a busy machine.
+const buildLimit = 10 * time.Minute
+
 // A contest is a path and its contenders.
 type contest struct {
 	servers string
@@ -140,7 +143,7 @@ func gozk(t *testing.T) string {
 	defer building.Unlock()
 	if gozkBinary == "" {
 		binary := filepath.Join(suiteDir, "gozk")
-		run(t, 10*time.Minute, "go", "-C", "../bench", "build", "-o", binary, "./gozk")
+		run(t, buildLimit, "go", "-C", "../bench", "build", "-o", binary, "./gozk")
 		gozkBinary = binary
 	}
 	return gozkBinary

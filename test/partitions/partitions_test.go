@@ -21,9 +21,6 @@ import (
 //
 // Promise: 2
 func TestHoldersAreToldBeforeOthersAcquire(t *testing.T) {
-	if testing.Short() {
-		t.Skip("partitions take long")
-	}
 	phases, tick, seed := settings(t)
 	servers := zookeeper(t, tick)
 	us, v := cleaned(t, ours, servers), newVenue(servers, tick)

@@ -92,13 +92,7 @@ func (l *Leadership) Guard() zk.Op { return zk.CheckOp(l.Path(), -1) }
 
 // Guards returns the operations to put first in a multi so that the server refuses it unless all of the leader's nodes
 // exist: two with the Layout Both, one otherwise.
-func (l *Leadership) Guards() []zk.Op {
-	var guards []zk.Op
-	for _, path := range l.ownership.Nodes() {
-		guards = append(guards, zk.CheckOp(path, -1))
-	}
-	return guards
-}
+func (l *Leadership) Guards() []zk.Op { return l.ownership.Guards() }
 
 // Path returns the path of the leader's node, or of the first of two.
 func (l *Leadership) Path() string { return l.ownership.Own().Path() }

@@ -145,13 +145,7 @@ func (h *Hold) Guard() zk.Op { return zk.CheckOp(h.Path(), -1) }
 // otherwise.
 //
 //	_, err = hold.Session().Multi(ctx, append(hold.Guards(), zk.SetOp("/stock", stock, version))...)
-func (h *Hold) Guards() []zk.Op {
-	var guards []zk.Op
-	for _, path := range h.grant.Nodes() {
-		guards = append(guards, zk.CheckOp(path, -1))
-	}
-	return guards
-}
+func (h *Hold) Guards() []zk.Op { return h.grant.Guards() }
 
 // Path returns the path of the hold's node, or of the first of several.
 func (h *Hold) Path() string { return h.grant.Own().Path() }

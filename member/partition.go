@@ -250,7 +250,7 @@ func (s *Share) Token() zk.Token { return zk.Token(s.ownership.FirstToken()) }
 func (s *Share) Guard() zk.Op { return zk.CheckOp(s.Path(), -1) }
 
 // Guards returns the operations to put first in a multi so that the server refuses it unless the member owns the item.
-func (s *Share) Guards() []zk.Op { return []zk.Op{s.Guard()} }
+func (s *Share) Guards() []zk.Op { return s.ownership.Guards() }
 
 // Path returns the path of the node by which the member owns the item.
 func (s *Share) Path() string { return s.ownership.Own().Path() }

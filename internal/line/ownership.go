@@ -156,6 +156,15 @@ func (o *Ownership) watch() {
 // Nodes returns the paths of the nodes by which it owns.
 func (o *Ownership) Nodes() []string { return o.Own().Paths() }
 
+// Guards returns the operations to put first in a multi so that the server refuses it unless all of the nodes exist.
+func (o *Ownership) Guards() []zk.Op {
+	var guards []zk.Op
+	for _, path := range o.Nodes() {
+		guards = append(guards, zk.CheckOp(path, -1))
+	}
+	return guards
+}
+
 // Gone ends the ownership because a node is missing, unless the node was exchanged for another.
 func (o *Ownership) Gone(path string) {
 	o.mu.Lock()

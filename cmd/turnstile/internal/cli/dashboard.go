@@ -85,6 +85,7 @@ It serves /livez and /readyz (503 while no server is connected) as well, until a
 		"also listen for other machines, in clear text and without a password")
 	flags.BoolVar(&d.changes, "allow-changes", false, "allow to revoke locks and to take them by force")
 	flags.Var(&d.readFor, "read-for", "stop a reading of everything after this time, and show what was found")
+	command.VariablesOf("dashboard", flags, "listen", "host", "insecure", "allow-changes")
 	return cmd
 }
 

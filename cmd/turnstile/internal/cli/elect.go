@@ -90,6 +90,7 @@ cannot be executed; 127 not found.`,
 	flags.Var(&e.layout, "layout",
 		"whose candidates to compete with: Curator's LeaderLatch, its LeaderSelector, kazoo's Election, "+
 			"both of these two, or zookeeper-recipes' LeaderElectionSupport")
+	command.VariablesOf("elect", flags, "layout")
 	flags.Var(&e.delay, "delay", "cool-down before the next leader with a --delay may start if this one crashes")
 	flags.BoolVar(&e.observe, "observe", false, "print the leader, now and after every change")
 	flags.BoolVar(&e.once, "once", false, "exit with 75 when the leadership is lost, instead of standing again")

@@ -41,8 +41,8 @@ func checkAlike(t *testing.T, byFlag, byVariable *cobra.Command, name, value str
 		flagErr = command.NewEnviron(nil).Bind(flags)
 	}
 	flags.Lookup(name).Changed = false
-	variable := "TURNSTILE_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 	flags = byVariable.Flags()
+	variable := command.Variable(flags.Lookup(name))
 	variableErr := command.NewEnviron([]string{variable + "=" + value}).Bind(flags)
 	f := flags.Lookup(name)
 	f.Annotations = nil // or it would be given still
@@ -56,6 +56,34 @@ func checkAlike(t *testing.T, byFlag, byVariable *cobra.Command, name, value str
 	if variableErr != nil && !strings.Contains(variableErr.Error(), variable) {
 		t.Errorf("%s: %s=%q: %v does not name it", byFlag.CommandPath(), variable, value, variableErr)
 	}
+}
+
+// All commands of a machine share its settings: a variable must not be a server's certificate to one of them and a
+// client's to the other.
+func TestVariableMeansTheSameToAllCommands(t *testing.T) {
+	t.Parallel()
+	means := make(map[string]string)
+	root := newRoot(nobody())
+	visit(root, root, func(cmd, _ *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			name := command.Variable(f)
+			kind, _ := pflag.UnquoteUsage(f)
+			there, ok := means[name]
+			switch {
+			case !ok || within(there, kind):
+				means[name] = kind
+			case !within(kind, there):
+				t.Errorf("%s is %s for %s, and %s for others", name, kind, cmd.CommandPath(), there)
+			}
+		})
+	})
+}
+
+// within reports whether each choice of one, such as "term|kill", is one of others.
+func within(one, others string) bool {
+	return !slices.ContainsFunc(strings.Split(one, "|"), func(choice string) bool {
+		return !slices.Contains(strings.Split(others, "|"), choice)
+	})
 }
 
 // nobody runs no command.

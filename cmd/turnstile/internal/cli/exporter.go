@@ -73,6 +73,7 @@ It serves /metrics, /livez and /readyz (503 while no server is connected), until
 	e.Flags(cmd, "one JSON object when it is ready")
 	flags.StringVar(&e.listen, "listen", "127.0.0.1:9181", "`address` to serve HTTP on")
 	flags.Var(&e.readFor, "read-for", "stop a reading of everything after this time, and show what was found")
+	command.VariablesOf("exporter", flags, "listen")
 	return cmd
 }
 

@@ -79,6 +79,7 @@ backup is damaged; 70 the directory cannot be written, or the clock is wrong.`,
 	flags.BoolVar(&r.replace, "replace", false, "put a state aside that the directory has")
 	flags.Int64Var(&r.above, "above", 0, "a fencing `token`, above which those of the new state are")
 	flags.BoolVar(&r.check, "check", false, "only verify the backup")
+	command.VariablesOf("serve", flags, "data")
 	return cmd
 }
 

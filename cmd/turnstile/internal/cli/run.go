@@ -95,10 +95,11 @@ func newRoot(app *command.App) *cobra.Command {
 machine without any setup, and among machines with --connect and Apache ZooKeeper.
 
 Every flag has an environment variable of the same name: --connect is TURNSTILE_CONNECT, --session-timeout
-is TURNSTILE_SESSION_TIMEOUT. A flag on the command line takes precedence. A variable that is set is checked as
-the flag is, also if it is empty. /etc/turnstile/turnstile.env sets variables for all users of this machine, one
-NAME=VALUE per line; those of the environment take precedence. TURNSTILE_OWN_SERVER=never makes commands that
-name no server fail instead of using this user's own server.`,
+is TURNSTILE_SESSION_TIMEOUT. If other commands mean something else by a flag, its variable names the command:
+--listen of serve is TURNSTILE_SERVE_LISTEN. A flag on the command line takes precedence. A variable that is set
+is checked as the flag is, also if it is empty. /etc/turnstile/turnstile.env sets variables for all users of this
+machine, one NAME=VALUE per line; those of the environment take precedence. TURNSTILE_OWN_SERVER=never makes
+commands that name no server fail instead of using this user's own server.`,
 		Example: `  turnstile lock /jobs/report -- ./report.sh
   turnstile lock --connect zk1:2181,zk2:2181,zk3:2181 /jobs/report -- ./report.sh
   turnstile who /jobs/report

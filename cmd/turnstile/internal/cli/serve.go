@@ -62,7 +62,8 @@ acknowledged survives kill -9 and power loss. For an ensemble of several machine
 Commands use this server if they name it with --connect. Commands that name no server use this user's own
 server, a different one (turnstile own-server). Certificates are read again when their files have changed.
 Users and a zoo.cfg are read when the server starts: restart it after they change. Its clients keep their
-sessions and locks if it is back within their session timeout.
+sessions and locks if it is back within their session timeout. The environment variables of its flags begin with
+TURNSTILE_SERVE_: --listen is TURNSTILE_SERVE_LISTEN.
 
 When it is ready it prints one line with its addresses, and tells systemd (Type=notify, WatchdogSec). Warnings
 go to standard error.`,
@@ -97,6 +98,7 @@ go to standard error.`,
 	flags.Lookup(detachedFlag).Hidden = true
 	cmd.MarkFlagsMutuallyExclusive("data", "in-memory")
 	command.Rivals(cmd, "data", "in-memory")
+	command.VariablesOf("serve", flags)
 	return cmd
 }
 

@@ -32,9 +32,28 @@ func NewEnviron(list []string) Environ {
 	return e
 }
 
-// variable is the name of a flag's environment variable.
-func variable(flag string) string {
-	return "TURNSTILE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+// Variable is the name of a flag's environment variable.
+func Variable(f *pflag.Flag) string {
+	name := f.Name
+	if of := f.Annotations[variableOf]; len(of) > 0 {
+		name = of[0] + "-" + name
+	}
+	return "TURNSTILE_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+}
+
+// VariablesOf names the variables of these flags, or of all if none is given, after a command: --listen of serve is
+// TURNSTILE_SERVE_LISTEN. All commands of a machine share its settings, and to others a flag of that name means
+// something else: --tls-cert of serve is the server's certificate, --tls-cert of lock the client's.
+func VariablesOf(command string, flags *pflag.FlagSet, names ...string) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if len(names) == 0 || slices.Contains(names, f.Name) {
+			annotate(f, variableOf, command)
+		}
+	})
+	for _, name := range names {
+		f := flags.Lookup(name)
+		f.Usage += " (" + Variable(f) + ")"
+	}
 }
 
 // flag returns the value of a flag's environment variable, if the variable is set and says something about the flag.
@@ -46,7 +65,7 @@ func (e Environ) flag(f *pflag.Flag) (value string, ok bool) {
 	if f.Name == "id" && inner || !settable(f) {
 		return "", false
 	}
-	value, ok = e.Vars[variable(f.Name)]
+	value, ok = e.Vars[Variable(f)]
 	return value, ok
 }
 
@@ -58,9 +77,10 @@ func settable(f *pflag.Flag) bool {
 
 // Annotations of flags.
 const (
-	bound     = "turnstile_bound"     // the variable that has set the flag, and its place
-	rivals    = "turnstile_rivals"    // the flags that contradict this one
-	maybeNone = "turnstile_maybenone" // the flag may be empty
+	bound      = "turnstile_bound"      // the variable that has set the flag, and its place
+	variableOf = "turnstile_variableof" // the command after which its variable is named
+	rivals     = "turnstile_rivals"     // the flags that contradict this one
+	maybeNone  = "turnstile_maybenone"  // the flag may be empty
 )
 
 func annotate(f *pflag.Flag, key string, values ...string) {
@@ -116,7 +136,7 @@ func (e Environ) bind(flags *pflag.FlagSet, f *pflag.Flag) error {
 	if !ok {
 		return nil
 	}
-	name := variable(f.Name)
+	name := Variable(f)
 	for _, rival := range f.Annotations[rivals] {
 		other := flags.Lookup(rival)
 		if other == f || !on(f, value) {
@@ -128,10 +148,10 @@ func (e Environ) bind(flags *pflag.FlagSet, f *pflag.Flag) error {
 		if value, ok := e.flag(other); !ok || other.Changed || !on(other, value) {
 			continue
 		}
-		switch ours, theirs := e.places[name] == "", e.places[variable(rival)] == ""; {
+		switch ours, theirs := e.places[name] == "", e.places[Variable(other)] == ""; {
 		case ours == theirs:
 			annotate(f, bound, name)
-			return e.refuse(f, fmt.Errorf("%s and %s contradict each other: leave one out", name, variable(rival)))
+			return e.refuse(f, fmt.Errorf("%s and %s contradict each other: leave one out", name, Variable(other)))
 		case theirs:
 			return nil
 		}
@@ -205,7 +225,7 @@ func (e Environ) checkOwnServer() error {
 	return nil
 }
 
-// idleExitVariable is the variable of the flag of serve, which the user's own server has, too.
+// idleExitVariable says how long the user's own server stays without a session.
 const idleExitVariable = "TURNSTILE_IDLE_EXIT"
 
 // refuseVariable is the error of a variable that cannot be used.

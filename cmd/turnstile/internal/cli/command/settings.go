@@ -104,12 +104,12 @@ func setting(line string) (name, value string, err error) {
 
 // variables are the environment variables of all flags below a command, and those that are no flag's.
 func variables(root *cobra.Command) map[string]bool {
-	known := map[string]bool{ownServerVariable: true}
+	known := map[string]bool{ownServerVariable: true, idleExitVariable: true}
 	var add func(cmd *cobra.Command)
 	add = func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			if settable(f) {
-				known[variable(f.Name)] = true
+				known[Variable(f)] = true
 			}
 		})
 		for _, sub := range cmd.Commands() {

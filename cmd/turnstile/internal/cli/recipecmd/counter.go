@@ -44,6 +44,7 @@ func (a *counterAccess) layoutFlag(cmd *cobra.Command) {
 	a.layout = command.NewChoice("long", "int", "text")
 	cmd.Flags().Var(&a.layout, "layout", "how the node holds the number: long, eight bytes, as Curator's "+
 		"DistributedAtomicLong; int, four, as its SharedCount; text, digits, as kazoo's Counter")
+	command.VariablesOf("counter", cmd.Flags(), "layout")
 }
 
 // newCounterAccess returns the access to a counter.

@@ -63,6 +63,7 @@ func groupLayoutFlag(cmd *cobra.Command) *command.Choice {
 	layout := command.NewChoice("member", "party", "shallow")
 	cmd.Flags().Var(&layout, "layout",
 		"whose group: that of Curator's GroupMember, or of kazoo's Party or ShallowParty")
+	command.VariablesOf("group", cmd.Flags(), "layout")
 	return &layout
 }
 

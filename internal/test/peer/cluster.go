@@ -198,7 +198,7 @@ func (c *Cluster) AwaitLeader(not int) int {
 			return i
 		}
 	}
-	c.t.Fatalf("peer: got no new leader within %v", startLimit)
+	c.t.Fatalf("peer: got no new leader within %v:%s", startLimit, c.logTails())
 	return -1
 }
 
@@ -219,7 +219,16 @@ func (c *Cluster) AwaitAll() {
 			return
 		}
 	}
-	c.t.Fatalf("peer: got servers that do not serve within %v", startLimit)
+	c.t.Fatalf("peer: got servers that do not serve within %v:%s", startLimit, c.logTails())
+}
+
+// logTails returns the ends of what the servers have logged.
+func (c *Cluster) logTails() string {
+	var tails strings.Builder
+	for i, m := range c.members {
+		fmt.Fprintf(&tails, "\nserver %d: %s", i, m.logTail())
+	}
+	return tails.String()
 }
 
 func (c *Cluster) mode(i int) string { return c.modeOf(c.members[i]) }

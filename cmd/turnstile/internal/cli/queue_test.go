@@ -158,10 +158,13 @@ func TestCommandsFinishWhenTheyMay(t *testing.T) {
 	if err := syscall.Mkfifo(gate, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := start(t, "queue", "work", "--on-stop", "finish", "--connect", srv.Addr(), "/q", "--", "sh", "-c",
-		`echo ready $$; read go <"$0"; cat`, gate)
+	errors, r := startWithErrors(t, "queue", "work", "--on-stop", "finish", "--connect", srv.Addr(), "/q", "--",
+		"sh", "-c", `echo ready $$; read go <"$0"; cat`, gate)
 	r.ready()
 	r.signal(syscall.SIGTERM)
+	if line, err := firstLine(errors); !strings.Contains(line, "taking no more items, 1 command running") {
+		t.Fatalf("standard error: %q, %v", line, err)
+	}
 	if err := os.WriteFile(gate, []byte("go\n"), 0); err != nil {
 		t.Fatal(err)
 	}

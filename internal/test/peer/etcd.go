@@ -19,16 +19,14 @@ import (
 func Etcd(t T, n int) *Cluster {
 	t.Helper()
 	Need(t, "etcd")
-	return startCluster(t, func() (*Cluster, error) { return newEtcd(t, n) })
+	c, err := newEtcd(t, n)
+	return started(t, c, err)
 }
 
 // newEtcd starts the servers. All of them need the same list of addresses, so there is one link to each server, and
 // diallerOf finds out which server dials it.
 func newEtcd(t T, n int) (*Cluster, error) {
-	ports, err := freePorts(2 * n)
-	if err != nil {
-		return nil, err
-	}
+	ports := freePorts(t, 2*n)
 	c := &Cluster{t: t, links: newLinks(t, n), modeOf: etcdMode}
 	for i := range n { // before the first link: any client may dial that, at once
 		c.members = append(c.members, &member{dir: t.TempDir(), addr: local(ports[2*i]), program: "etcd"})

@@ -4,7 +4,6 @@ package peer
 
 import (
 	"context"
-	"math/rand/v2"
 	"net"
 	"time"
 )
@@ -15,7 +14,7 @@ const redial = 10 * time.Millisecond
 // A link is an address at which one end reaches a port of a server.
 type link struct {
 	way      direction
-	addr     string // empty until the first openLocked
+	addr     string
 	target   string // the server's port
 	election bool   // whether connections begin with the election address of the server that dials
 	client   bool   // whether a dial fails at once if the target does not listen; servers wait for each other
@@ -31,17 +30,11 @@ func (k *link) openLocked(l *Links) error {
 	if k.listener != nil {
 		return nil
 	}
-	var err error
-	if k.addr == "" {
-		k.listener, err = listenLow()
-	} else {
-		k.listener, err = new(net.ListenConfig).Listen(l.ctx, "tcp", k.addr)
-	}
+	listener, err := new(net.ListenConfig).Listen(l.ctx, "tcp", k.addr)
 	if err != nil {
 		return err
 	}
-	k.addr = k.listener.Addr().String()
-	listener := k.listener
+	k.listener = listener
 	l.wg.Go(func() {
 		for {
 			conn, err := listener.Accept()
@@ -181,18 +174,5 @@ func (c *connection) closeBoth() {
 	reset(c.near)
 	if c.far != nil {
 		reset(c.far)
-	}
-}
-
-// listenLow listens on a loopback port below the range from which Linux takes the ports of outgoing connections.
-func listenLow() (net.Listener, error) {
-	const tries = 100
-	var listen net.ListenConfig
-	for i := 1; ; i++ {
-		port := lowestPort + rand.IntN(highestPort-lowestPort)
-		ln, err := listen.Listen(context.Background(), "tcp", local(port))
-		if err == nil || i == tries {
-			return ln, err
-		}
 	}
 }

@@ -225,9 +225,9 @@ func (l *Links) delay(d direction) time.Duration {
 
 // add opens a link and returns its address.
 func (l *Links) add(k *link) (string, error) {
+	k.addr, k.conns = FreeAddr(l.t), make(map[*connection]bool)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	k.conns = make(map[*connection]bool)
 	if err := k.openLocked(l); err != nil {
 		return "", err
 	}

@@ -31,7 +31,7 @@ func dialLinks(t *testing.T) *dialled {
 	d := &dialled{links: newLinks(t, 2)}
 	t.Cleanup(d.links.close)
 	var err error
-	if d.listener, err = listenLow(); err != nil {
+	if d.listener, err = net.Listen("tcp", FreeAddr(t)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.listener.Close() })

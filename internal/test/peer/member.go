@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -220,46 +219,4 @@ func (m *member) logTail() string {
 		return err.Error()
 	}
 	return strings.TrimSpace(string(b[max(0, len(b)-limit):]))
-}
-
-// Servers and links listen on ports in this range.
-const lowestPort, highestPort = 10000, 32000
-
-// local returns the loopback address with a port.
-func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
-
-// FreeAddr returns a loopback address without a listener, at which a server may listen, end and listen again. See
-// freePorts.
-func FreeAddr(t T) string {
-	t.Helper()
-	ports, err := freePorts(1)
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-	return local(ports[0])
-}
-
-// freePorts returns n ports without a listener. They are below the range from which Linux takes the ports of outgoing
-// connections, so that a server finds its ports free when it restarts.
-func freePorts(n int) ([]int, error) {
-	var ports []int
-	var open []net.Listener
-	var listen net.ListenConfig
-	defer func() {
-		for _, ln := range open {
-			_ = ln.Close()
-		}
-	}()
-	for range 1000 {
-		if len(ports) == n {
-			return ports, nil
-		}
-		port := lowestPort + rand.IntN(highestPort-lowestPort)
-		ln, err := listen.Listen(context.Background(), "tcp", local(port))
-		if err != nil {
-			continue
-		}
-		open, ports = append(open, ln), append(ports, port)
-	}
-	return nil, fmt.Errorf("peer: found no %d free ports between %d and %d", n, lowestPort, highestPort)
 }

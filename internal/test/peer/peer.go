@@ -94,29 +94,22 @@ func Ensemble(t T, n int, opts Options) *Cluster {
 func start(t T, n int, opts Options) *Cluster {
 	t.Helper()
 	Need(t, "java", zookeeperJar)
-	return startCluster(t, func() (*Cluster, error) { return newCluster(t, n, opts) })
+	c, err := newCluster(t, n, opts)
+	return started(t, c, err)
 }
 
-func startCluster(t T, try func() (*Cluster, error)) *Cluster {
+// started stops a cluster that has started when the test ends.
+func started(t T, c *Cluster, err error) *Cluster {
 	t.Helper()
-	var err error
-	// Ports are chosen before the servers listen on them, so another process may take one. Then try everything again.
-	for range 3 {
-		var c *Cluster
-		if c, err = try(); err == nil {
-			t.Cleanup(c.stop)
-			return c
-		}
+	if err != nil {
+		t.Fatalf("peer: start the servers: %v", err)
 	}
-	t.Fatalf("peer: start the servers: %v", err)
-	return nil
+	t.Cleanup(c.stop)
+	return c
 }
 
 func newCluster(t T, n int, opts Options) (*Cluster, error) {
-	ports, err := freePorts(3 * n)
-	if err != nil {
-		return nil, err
-	}
+	ports := freePorts(t, 3*n)
 	c := &Cluster{t: t, modeOf: zooKeeperMode}
 	if opts.Links {
 		c.links = newLinks(t, n)

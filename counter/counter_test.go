@@ -41,8 +41,6 @@ func TestNodesHoldWhatThePeersHold(t *testing.T) {
 			w.write([]byte(x.data))
 			wantValue(t, c, x.value)
 		}
-		w.write([]byte("\x00\x00\x00\x00\x00\x00\x00\x07 and more"))
-		wantValue(t, w.counter(counter.Config{}), 7) // as for Curator
 	})
 }
 
@@ -76,6 +74,7 @@ func TestUnreadableDataIsAClearErrorAndStays(t *testing.T) {
 			{counter.Long, "\x00\x00\x00\x05", "layout Int would read it"},
 			{counter.Int, "\x00\x00\x00\x00\x00\x00\x00\x05", "layout Long would read it"},
 			{counter.Long, "5", "layout Text would read it"},
+			{counter.Long, "timeout = 10s", "not a number of layout Long"},
 			{counter.Text, "2.5", "not a number of layout Text"},
 			{counter.Int, "abc", "holds 3 bytes"},
 		} {

@@ -16,8 +16,8 @@ type Layout int
 
 // The layouts.
 const (
-	// Long is eight bytes, big-endian: that of Curator's DistributedAtomicLong and CachedAtomicLong. As those do, it
-	// ignores what follows the eight bytes.
+	// Long is eight bytes, big-endian: that of Curator's DistributedAtomicLong and CachedAtomicLong. Those also read, and
+	// replace, longer data that begins with any eight bytes. Here that is ErrUnreadable: it is no number of theirs.
 	Long Layout = iota
 	// Int is four bytes, big-endian: that of Curator's SharedCount and DistributedAtomicInteger, and of kazoo's Counter
 	// with support_curator. Its values are from -2,147,483,648 to 2,147,483,647.
@@ -62,7 +62,7 @@ func (l Layout) decode(path string, data []byte) (int64, error) {
 	switch {
 	case len(data) == 0:
 		return 0, nil
-	case l == Long && len(data) >= longSize:
+	case l == Long && len(data) == longSize:
 		return int64(binary.BigEndian.Uint64(data)), nil
 	case l == Int && len(data) == intSize:
 		return int64(int32(binary.BigEndian.Uint32(data))), nil

@@ -101,7 +101,7 @@ The command's environment has TURNSTILE_PATH.` +
 	}, func(cmd *cobra.Command, args []string) error { return s.path(cmd, args, barrierPath, 1) },
 		func(ctx context.Context, client *zk.Client) (place, error) {
 			if parties == 0 {
-				return place{}, misuse("--parties is missing: how many are to enter together")
+				return place{}, misuse("--parties must say how many are to enter together, at least 1")
 			}
 			cfg := barrier.Config{ACL: s.Connection.ACL(), AnyACL: s.Connection.AnyACL}
 			d, err := barrier.NewDouble(client, s.Path, parties, cfg)

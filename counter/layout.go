@@ -16,8 +16,8 @@ type Layout int
 
 // The layouts.
 const (
-	// Long is eight bytes, big-endian: that of Curator's DistributedAtomicLong and CachedAtomicLong. Those also read, and
-	// replace, longer data that begins with any eight bytes. Here that is ErrUnreadable: it is no number of theirs.
+	// Long is eight bytes, big-endian: that of Curator's DistributedAtomicLong and CachedAtomicLong. Those also read,
+	// and replace, longer data that begins with any eight bytes. Here that is ErrUnreadable: it is no number of theirs.
 	Long Layout = iota
 	// Int is four bytes, big-endian: that of Curator's SharedCount and DistributedAtomicInteger, and of kazoo's Counter
 	// with support_curator. Its values are from -2,147,483,648 to 2,147,483,647.

@@ -16,7 +16,8 @@ const pages = {
   overview: "", day: "?span=day", locks: "locks", "locks, none": "locks?q=none", lock: "lock?path=/jobs/report",
   "lock, hostile": "lock?path=" + encodeURIComponent("/\u202e<b>&\"'/" + "long".repeat(60)),
   "lock, missing": "lock?path=/gone", waits: "waits", leaders: "leaders", queues: "queues",
-  queue: "queue?path=/queues/mail", sessions: "sessions", servers: "servers", changes: "changes", revoke: "",
+  queue: "queue?path=/queues/mail", sessions: "sessions", servers: "servers", tree: "tree",
+  "tree, node": "tree?path=/jobs/report", changes: "changes", revoke: "",
 };
 const wrong = (...words) => console.log("wrong:", ...words);
 

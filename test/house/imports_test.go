@@ -96,13 +96,13 @@ var rules = []rule{
 		foreign: []string{"golang.org/x/sys"},
 	},
 	{
-		path: "cmd/turnstile/internal/ensemble", ours: []string{"internal/survey", "lock"},
+		path: "cmd/turnstile/internal/ensemble", ours: []string{"internal/survey", "lock", "zk"},
 		foreign: []string{"golang.org/x/sync"},
 	},
 	{
 		path: "cmd/turnstile/internal/dashboard",
 		ours: []string{
-			"cmd/turnstile/internal/cli/command", "cmd/turnstile/internal/ensemble", "internal/survey", "lock",
+			"cmd/turnstile/internal/cli/command", "cmd/turnstile/internal/ensemble", "internal/survey", "lock", "zk",
 		},
 	},
 	{

@@ -31,6 +31,7 @@ type dashboardCall struct {
 	listen   string
 	hosts    []string
 	changes  bool
+	data     bool
 	insecure bool
 	readFor  command.Duration
 }
@@ -41,8 +42,9 @@ func newDashboard(app *command.App) *cobra.Command {
 		Use:   "dashboard [flags] [PATH]",
 		Short: "Serve web pages with locks, waits, leaders, queues, sessions and servers",
 		Long: `Serves web pages that show what is held or waited for at PATH and below it, or in the whole tree without
-PATH: all locks with holders and waiters, who waits for whom, deadlocks, leaders, queues, sessions and servers.
-They keep themselves up to date, and remember the last 24 hours, in memory.
+PATH: all locks with holders and waiters, who waits for whom, deadlocks, leaders, queues, sessions, servers and the
+tree of nodes, whose data only --show-data shows. They keep themselves up to date, and remember the last 24
+hours, in memory.
 
 However many look at it, it costs the servers as much as one "turnstile locks --watch", and besides that what
 the open pages need: lines of locks, counts of queues, four-letter words, and for the overview
@@ -84,8 +86,9 @@ It serves /livez and /readyz (503 while no server is connected) as well, until a
 	flags.BoolVar(&d.insecure, "insecure", false,
 		"also listen for other machines, in clear text and without a password")
 	flags.BoolVar(&d.changes, "allow-changes", false, "allow to revoke locks and to take them by force")
+	flags.BoolVar(&d.data, "show-data", false, "also show the data of nodes, to everybody who sees the pages")
 	flags.Var(&d.readFor, "read-for", "stop a reading of everything after this time, and show what was found")
-	command.VariablesOf("dashboard", flags, "listen", "host", "insecure", "allow-changes")
+	command.VariablesOf("dashboard", flags, "listen", "host", "insecure", "allow-changes", "show-data")
 	return cmd
 }
 
@@ -138,7 +141,7 @@ func (d *dashboardCall) serve(ctx context.Context, client *zk.Client) error {
 		hosts = append(hosts, host)
 	}
 	board := dashboard.New(ctx, newSource(d.Access, client, s), dashboard.Config{
-		Ensemble: d.Connection.Where(), Root: d.Path, Hosts: hosts, Changes: d.changes,
+		Ensemble: d.Connection.Where(), Root: d.Path, Hosts: hosts, Changes: d.changes, Data: d.data,
 		Audit: func(format string, args ...any) { d.App.Complain(format, args...) },
 	})
 	url := fmt.Sprintf("http://%s/", l.Addr())

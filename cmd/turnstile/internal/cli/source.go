@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	stdpath "path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,6 +45,7 @@ func newSource(access command.Access, client *zk.Client, s *survey.Survey) ensem
 		Dead: func(ctx context.Context, path string, most int) ([]ensemble.DeadLetter, error) {
 			return deadLetters(ctx, client, path, most)
 		},
+		Node:     func(ctx context.Context, path string) (ensemble.Node, error) { return nodeAt(ctx, client, path) },
 		Sessions: func(ctx context.Context) ([]ensemble.Session, []string) { return r.sessions(ctx, client) },
 		Servers:  func(ctx context.Context) []ensemble.Server { return r.servers(ctx, client) },
 		Findings: func(ctx context.Context) ([]ensemble.Finding, error) { return r.findings(ctx, client) },
@@ -99,6 +102,44 @@ func deadLetters(ctx context.Context, client *zk.Client, path string, most int) 
 		})
 	}
 	return list, errors.Join(err, q.Close(ctx))
+}
+
+// nodeAt reads a node and its first children. They are read one after the other, so they may be of different moments.
+func nodeAt(ctx context.Context, client *zk.Client, path string) (n ensemble.Node, err error) {
+	names, stat, err := client.Children(ctx, path)
+	if err != nil {
+		return n, err
+	}
+	n.Stat = stat
+	if n.ACL, _, err = client.GetACL(ctx, path); err != nil && !errors.Is(err, zk.NoAuth) {
+		return n, err
+	}
+	if n.Data, _, err = client.Get(ctx, path); err != nil && !errors.Is(err, zk.NoAuth) {
+		return n, err
+	}
+	n.Data = slices.Clone(n.Data[:min(len(n.Data), ensemble.MaxData)])
+	slices.Sort(names)
+	sess, err := client.Session(ctx)
+	if err != nil {
+		return n, err
+	}
+	b := sess.Batch()
+	var stats []*zk.Future[zk.Existence]
+	names = names[:min(len(names), ensemble.MaxNames)]
+	for _, name := range names {
+		stats = append(stats, b.Exists(stdpath.Join(path, name)))
+	}
+	b.Send()
+	for i, f := range stats {
+		e, err := f.Get(ctx)
+		if err != nil {
+			return n, err
+		}
+		if e.Exists { // else it has gone
+			n.Children = append(n.Children, ensemble.Child{Name: names[i], Stat: e.Stat})
+		}
+	}
+	return n, nil
 }
 
 // sessions returns what the servers say of the sessions.

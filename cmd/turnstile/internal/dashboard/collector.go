@@ -49,6 +49,7 @@ type collector struct {
 	findings  reading[findingsRead]
 	locks     shelf[lockRead]
 	queue     shelf[queueRead]
+	node      shelf[nodeRead]
 
 	mu       sync.Mutex // guards the fields below
 	snapshot *survey.Snapshot
@@ -86,6 +87,10 @@ type (
 		counts ensemble.Queue
 		dead   []ensemble.DeadLetter
 		err    error
+	}
+	nodeRead struct {
+		node ensemble.Node
+		err  error
 	}
 )
 
@@ -157,6 +162,13 @@ func newCollector(ctx context.Context, source ensemble.Source) *collector {
 			if r.counts, r.err = source.Queue(ctx, path); r.err == nil && r.counts.Dead > 0 {
 				r.dead, r.err = source.Dead(ctx, path, maxDead)
 			}
+			return r
+		},
+	}
+	c.node = shelf[nodeRead]{
+		every: 2 * time.Second,
+		read: func(ctx context.Context, path string, _ nodeRead) (r nodeRead) {
+			r.node, r.err = source.Node(ctx, path)
 			return r
 		},
 	}

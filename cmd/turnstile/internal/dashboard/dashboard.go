@@ -29,6 +29,7 @@ type Config struct {
 	Root     string   // the path below which it looks
 	Hosts    []string // names by which it may be called, besides localhost and addresses of this machine
 	Changes  bool     // allow revoke and force
+	Data     bool     // show the data of nodes
 
 	// Audit is told who has changed what.
 	Audit func(format string, args ...any)
@@ -167,7 +168,7 @@ func (d *Dashboard) routes() http.Handler {
 	pages := map[string]func(*http.Request) *page{
 		"/{$}": d.overviewPage, "/locks": d.locksPage, "/lock": d.lockPage, "/waits": d.waitsPage,
 		"/leaders": d.leadersPage, "/queues": d.queuesPage, "/queue": d.queuePage, "/sessions": d.sessionsPage,
-		"/servers": d.serversPage,
+		"/servers": d.serversPage, "/tree": d.treePage,
 	}
 	if d.cfg.Changes {
 		pages["/changes"] = d.changesPage

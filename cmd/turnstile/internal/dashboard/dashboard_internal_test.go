@@ -61,6 +61,7 @@ func showWhatIsThere(t *testing.T) {
 		{"/sessions", []string{"0x77", "10.0.0.7:1234", "waits", "holds", "cons is not told", "0x100", "bob"}},
 		{"/sessions?q=0x77", []string{"0x77", "1 session<"}},
 		{"/servers", []string{"leader", "0.20 ms", "connection refused", ">7<", "connected to it"}},
+		{"/tree", []string{"6 bytes", "world:anyone:cdrwa", ">one</a>", "&lt;b&gt;", "1 more are not read"}},
 		{"/changes", []string{"Nothing was revoked here."}},
 		{"/nothing", []string{"No such page"}},
 		{"/revoke?path=/jobs/report&node=/jobs/report/0&token=1", []string{`name="ticket"`, "ann", "report</span>"}},

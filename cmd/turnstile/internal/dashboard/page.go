@@ -142,6 +142,7 @@ func (p *page) nav() []navItem {
 		{Name: "Queues", Href: "queues", Count: f.queues},
 		{Name: "Sessions", Href: "sessions"},
 		{Name: "Servers", Href: "servers"},
+		{Name: "Tree", Href: "tree"},
 	}
 	if p.cfg.Changes {
 		list = append(list, navItem{Name: "Changes", Href: "changes"})
@@ -166,6 +167,7 @@ func (p *page) nav() []navItem {
 type query struct {
 	Filter, Sort, Kind string
 	Limit              int
+	Hint               string // what the filter is a part of
 }
 
 const (
@@ -177,7 +179,9 @@ const (
 // newQuery reads what the address asks for. What makes no sense is as if it were not there.
 func newQuery(u *url.URL, sorts, kinds []string) query {
 	v := u.Query()
-	q := query{Filter: command.Printable(head(v.Get("q"), maxFilter)), Limit: firstRows}
+	q := query{
+		Filter: command.Printable(head(v.Get("q"), maxFilter)), Limit: firstRows, Hint: "Part of a path or of a holder",
+	}
 	choose := func(word string, words []string) string {
 		for _, w := range words {
 			if w == word {

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/ensemble"
 	"github.com/seed-a3166700/turnstile/internal/survey"
 	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zk"
 )
 
 // world is what a source tells. Its fields are set before the first request.
@@ -29,6 +30,7 @@ type world struct {
 	servers   []ensemble.Server
 	records   []lock.Record
 	findings  []ensemble.Finding
+	nodes     map[string]ensemble.Node
 	start     time.Time
 
 	mu      sync.Mutex // guards the fields below
@@ -95,6 +97,14 @@ func (w *world) source() ensemble.Source {
 				list = append(list, letter)
 			}
 			return list, nil
+		},
+		Node: func(_ context.Context, path string) (ensemble.Node, error) {
+			w.ask("node")
+			n, ok := w.nodes[path]
+			if !ok {
+				return n, zk.NoNode
+			}
+			return n, nil
 		},
 		Sessions: func(context.Context) ([]ensemble.Session, []string) {
 			w.ask("sessions")
@@ -164,6 +174,11 @@ func ordinary() (*world, *survey.Snapshot) {
 		},
 		findings: []ensemble.Finding{{Text: "too short a tick", Remedy: "set another one", Error: true}},
 		records:  []lock.Record{{Request: lock.Revocation{Reason: "stuck since noon"}, Over: true}},
+		nodes: map[string]ensemble.Node{"/app": {
+			Stat: zk.Stat{NumChildren: 3, DataLength: 6, Version: 4, Ctime: 1, Mtime: 2}, Data: []byte("secret"),
+			ACL:      zk.OpenACL(),
+			Children: []ensemble.Child{{Name: "<b>"}, {Name: "one", Stat: zk.Stat{DataLength: 7, EphemeralOwner: 9}}},
+		}},
 	}
 	step := func(path, host string) lock.DeadlockStep {
 		return lock.DeadlockStep{Path: path, Owner: lock.Owner{Host: host, PID: 5}, Since: time.Now()}
@@ -219,6 +234,6 @@ func get(d *Dashboard, path string, headers ...string) *httptest.ResponseRecorde
 // allPages are the addresses of all pages of what is in an ordinary world.
 var allPages = []string{
 	"/", "/?span=day", "/locks", "/lock?path=/jobs/report", "/waits", "/leaders", "/queues", "/queue?path=/queues/mail",
-	"/sessions", "/servers", "/lock?path=/gone", "/queue?path=/gone", "/nothing",
+	"/sessions", "/servers", "/tree", "/lock?path=/gone", "/queue?path=/gone", "/nothing",
 	"/revoke?path=/jobs/report&node=/jobs/report/0&token=1",
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-a3166700/turnstile/internal/survey"
 	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zk"
 )
 
 // A Source is where a screen has what it shows from. Text in it is as others have written it. Its functions may be
@@ -26,6 +27,7 @@ type Source struct {
 	Deadlocks func(ctx context.Context) ([]lock.FoundDeadlock, error)
 	Queue     func(ctx context.Context, path string) (Queue, error)
 	Dead      func(ctx context.Context, path string, most int) ([]DeadLetter, error) // the first of a queue
+	Node      func(ctx context.Context, path string) (Node, error)
 	Sessions  func(ctx context.Context) (list []Session, lacks []string)
 	Servers   func(ctx context.Context) []Server
 	Findings  func(ctx context.Context) ([]Finding, error) // of turnstile doctor, without notes
@@ -42,6 +44,26 @@ type Queue struct {
 	Ready, Delayed, Claimed, Dead int
 	Oldest                        time.Duration
 	Paused                        string // who has paused it, and why; empty if it is not
+}
+
+// MaxNames and MaxData bound what a Node has.
+const (
+	MaxNames = 1000
+	MaxData  = 16 << 10
+)
+
+// A Node is a node of the tree.
+type Node struct {
+	Stat     zk.Stat
+	ACL      []zk.ACL // nil if it may not be read
+	Data     []byte   // its first bytes; nil if it may not be read
+	Children []Child  // the first ones by name
+}
+
+// A Child is a child of a Node.
+type Child struct {
+	Name string
+	Stat zk.Stat
 }
 
 // A DeadLetter is an item that has failed for good.

@@ -47,7 +47,7 @@ func TestItemOfADeadConsumerIsDeliveredAgainInItsOldPlace(t *testing.T) {
 	})
 }
 
-// Curator's consumers look again only when an item comes (see docs/bugs.md).
+// Curator's consumers look again only when an item comes (see docs/bugs-found.md).
 //
 // Promise: 7
 func TestWaitingTakeIsToldThatALockHasGone(t *testing.T) {

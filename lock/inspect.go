@@ -188,7 +188,7 @@ func contender(path string, node zk.Data) (Contender, error) {
 // inspectPermits returns the holders of the permits of the semaphore at path, one for each permit, and the waiters.
 func inspectPermits(ctx context.Context, sess *zk.Session, path string) ([]Contender, error) {
 	b := sess.Batch()
-	taken, wanted := b.Children(path+"/"+leasesDir), b.Children(path+"/"+queueDir)
+	taken, wanted := b.Children(attempt.Join(path, leasesDir)), b.Children(attempt.Join(path, queueDir))
 	b.Send()
 	var list []Contender
 	for _, nodes := range []struct {
@@ -200,7 +200,7 @@ func inspectPermits(ctx context.Context, sess *zk.Session, path string) ([]Conte
 		if err != nil && !errors.Is(err, zk.NoNode) {
 			return nil, err
 		}
-		found, err := describe(ctx, sess, path+"/"+nodes.dir, children.Names, []line.Marker{nodes.marker})
+		found, err := describe(ctx, sess, attempt.Join(path, nodes.dir), children.Names, []line.Marker{nodes.marker})
 		if err != nil {
 			return nil, err
 		}
@@ -224,29 +224,18 @@ func inspectKazooPermits(ctx context.Context, sess *zk.Session, path string, chi
 	if err != nil && !errors.Is(err, zk.NoNode) {
 		return nil, err
 	}
-	b := sess.Batch()
-	reads := make(map[string]*zk.Future[zk.Data])
-	for _, name := range children {
-		if kazooLease.MatchString(name) {
-			reads[path+"/"+name] = b.Get(path + "/" + name)
-		}
-	}
-	b.Send()
 	var holders []Contender
-	for node, read := range reads {
-		data, err := read.Get(ctx)
-		if errors.Is(err, zk.NoNode) || err == nil && !ephemeral(data.Stat) {
-			continue
-		}
+	leases := slices.DeleteFunc(slices.Clone(children), func(name string) bool { return !kazooLease.MatchString(name) })
+	// Names of other nodes may be hexadecimal, too: there may be many of them, and large. So nodes are looked at before
+	// they are read, some at a time, and no more of them once none of some is ephemeral, as each permit is.
+	for part := range slices.Chunk(leases, maxLooks) {
+		found, err := readLeases(ctx, sess, path, part)
 		if err != nil {
 			return nil, err
 		}
-		c, err := contender(node, data)
-		if err != nil {
-			return nil, err
+		if holders = append(holders, found...); len(found) == 0 {
+			break
 		}
-		c.Kind, c.Holder = Permit, true
-		holders = append(holders, c)
 	}
 	slices.SortFunc(holders, func(a, b Contender) int {
 		return cmp.Or(cmp.Compare(a.Token, b.Token), cmp.Compare(a.Path, b.Path))
@@ -258,6 +247,48 @@ func inspectKazooPermits(ctx context.Context, sess *zk.Session, path string, chi
 	return append(holders, waiters...), err
 }
 
+// maxLooks is how many nodes that may be permits are looked at at a time.
+const maxLooks = 100
+
+// readLeases reads those of some children of path that are ephemeral.
+func readLeases(ctx context.Context, sess *zk.Session, path string, names []string) (list []Contender, err error) {
+	b := sess.Batch()
+	looks := make([]*zk.Future[zk.Existence], len(names))
+	for i, name := range names {
+		looks[i] = b.Exists(attempt.Join(path, name))
+	}
+	b.Send()
+	b = sess.Batch()
+	reads := make(map[string]*zk.Future[zk.Data])
+	for i, look := range looks {
+		there, err := look.Get(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if there.Exists && ephemeral(there.Stat) {
+			node := attempt.Join(path, names[i])
+			reads[node] = b.Get(node)
+		}
+	}
+	b.Send()
+	for node, read := range reads {
+		data, err := read.Get(ctx)
+		if errors.Is(err, zk.NoNode) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		c, err := contender(node, data)
+		if err != nil {
+			return nil, err
+		}
+		c.Kind, c.Holder = Permit, true
+		list = append(list, c)
+	}
+	return list, nil
+}
+
 // describe reads the nodes of those children of path that stand in line, in one batch.
 func describe(
 	ctx context.Context, sess *zk.Session, path string, children []string, markers []line.Marker,
@@ -267,7 +298,7 @@ func describe(
 	b := sess.Batch()
 	reads := make([]*zk.Future[zk.Data], len(contenders))
 	for i, s := range contenders {
-		reads[i] = b.Get(path + "/" + s.Name)
+		reads[i] = b.Get(attempt.Join(path, s.Name))
 	}
 	b.Send()
 	list := make([]Contender, 0, len(contenders))
@@ -280,14 +311,14 @@ func describe(
 		if err != nil {
 			return nil, err
 		}
-		c, err := contender(path+"/"+s.Name, node)
+		c, err := contender(attempt.Join(path, s.Name), node)
 		if err != nil {
 			return nil, err
 		}
 		there = append(there, s)
 		c.Kind, c.marker = kindOf(s), s.Marker
 		if name, ok := second[s.Name]; ok {
-			c.Second = path + "/" + name
+			c.Second = attempt.Join(path, name)
 		}
 		list = append(list, c)
 	}

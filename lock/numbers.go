@@ -40,7 +40,7 @@ func inspectNumbers(ctx context.Context, sess *zk.Session, path string) (Numbers
 	switch {
 	case err != nil:
 	case slices.Contains(children, leasesDir):
-		path += "/" + queueDir
+		path = attempt.Join(path, queueDir)
 		children, stat, err = sess.Children(ctx, path)
 	case slices.ContainsFunc(children, kazooLease.MatchString):
 		path += kazooQueue

@@ -109,7 +109,7 @@ func front(ctx context.Context, sess *zk.Session, path string) (s Summary, ok bo
 		if err != nil {
 			return Summary{}, errors.Is(err, zk.NoNode), ignoreNoNode(err)
 		}
-		counted = path + "/" + queueDir
+		counted = attempt.Join(path, queueDir)
 	case slices.Contains(children, leasesDir), slices.ContainsFunc(children, kazooLease.MatchString):
 		s, err = whole(ctx, sess, path)
 		return s, true, err
@@ -119,9 +119,9 @@ func front(ctx context.Context, sess *zk.Session, path string) (s Summary, ok bo
 	default:
 		n := holding(contenders)
 		for i, c := range contenders {
-			p := place{contender: c, path: path + "/" + c.Name, kind: kindOf(c)}
+			p := place{contender: c, path: attempt.Join(path, c.Name), kind: kindOf(c)}
 			if name, ok := second[c.Name]; ok {
-				p.second = path + "/" + name
+				p.second = attempt.Join(path, name)
 			}
 			if i < n {
 				holders = append(holders, p)
@@ -194,7 +194,7 @@ func permitsFront(ctx context.Context, sess *zk.Session, path string) (
 	holders, waiters []place, counts zk.Stat, err error,
 ) {
 	b := sess.Batch()
-	taken, wanted := b.Children(path+"/"+leasesDir), b.Children(path+"/"+queueDir)
+	taken, wanted := b.Children(attempt.Join(path, leasesDir)), b.Children(attempt.Join(path, queueDir))
 	b.Send()
 	for _, nodes := range []struct {
 		dir    string
@@ -210,7 +210,7 @@ func permitsFront(ctx context.Context, sess *zk.Session, path string) (
 		contenders := line.Contenders(children.Names, []line.Marker{nodes.marker})
 		line.Sort(contenders)
 		for _, c := range contenders {
-			*nodes.places = append(*nodes.places, place{c, path + "/" + nodes.dir + "/" + c.Name, "", Permit})
+			*nodes.places = append(*nodes.places, place{c, attempt.Join(path, nodes.dir) + "/" + c.Name, "", Permit})
 		}
 	}
 	return holders, waiters, counts, nil

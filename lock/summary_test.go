@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -61,6 +62,58 @@ func TestSummaryOfEachKindIsThatOfInspect(t *testing.T) {
 		unlock(t, got(t, third))
 		unlock(t, b)
 		w.wantRoles("a free semaphore", "")
+	})
+}
+
+func TestSummaryAtTheRoot(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess := w.Session(t, 20*time.Second)
+		made := func(path string) {
+			t.Helper()
+			node := zk.Node{Path: path, Mode: zk.EphemeralSequential}
+			if _, err := sess.CreateAll(t.Context(), node, zk.Parents{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		made("/leases/" + guid + "-lease-")
+		client := w.Client(t, 20*time.Second)
+		for _, holding := range []int{1, 2} { // a permit; with a lock beside it
+			s, err := lock.Summarize(t.Context(), client, "/")
+			if err != nil || s.Holding != holding {
+				t.Errorf("%d hold, want %d: %v", s.Holding, holding, err)
+			}
+			line, err := lock.Inspect(t.Context(), client, "/")
+			if err != nil || len(line) != holding {
+				t.Errorf("%d in line, want %d: %v", len(line), holding, err)
+			}
+			made("/" + guid + "-lock-")
+		}
+	})
+}
+
+// Others have such names, too, of many and large nodes.
+func TestSummaryDoesNotReadNodesThatAreNoPermits(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess := w.Session(t, 20*time.Second)
+		for i := range 300 {
+			node := zk.Node{Path: fmt.Sprintf("%s/%032x", path, i), Data: make([]byte, 1000)}
+			if _, err := sess.CreateAll(t.Context(), node, zk.Parents{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		client := w.Client(t, 20*time.Second)
+		before := w.Traffic().Requests
+		s, err := lock.Summarize(t.Context(), client, path)
+		if err != nil || s.Holding+s.Waiting != 0 {
+			t.Errorf("%+v, %v", s, err)
+		}
+		n := 0
+		for op, count := range w.Traffic().Requests {
+			n += count - before[op]
+		}
+		if n > 110 { // 100 looks
+			t.Errorf("it took %d requests", n)
+		}
 	})
 }
 

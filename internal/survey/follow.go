@@ -211,7 +211,7 @@ func (s *Survey) under(ctx context.Context, sess *zk.Session) error {
 	group.Go(func() { s.watchConnection(ctx, sess) })
 	err := s.live(ctx, sess)
 	if errors.Is(err, errBusy) || errors.Is(err, zk.Unimplemented) {
-		return s.sample(ctx)
+		return s.sample(ctx, sess)
 	}
 	return err
 }
@@ -223,15 +223,27 @@ func (s *Survey) live(ctx context.Context, sess *zk.Session) error {
 		return err
 	}
 	defer w.Close()
-	for {
+	var large map[string]struct{}
+	for since := time.Now(); ; {
 		for _, ok := w.Poll(); ok; _, ok = w.Poll() { // what has happened so far will be read
 		}
+		began := time.Now()
 		r := newReading(s.client, s.cfg.Config)
+		if began.Sub(since) < reread {
+			r.skip = large
+		} else {
+			since = began
+		}
 		if err := r.whole(ctx); err != nil {
 			return err
 		}
+		took := time.Since(began)
+		large = r.tooLarge
 		s.publish(r.snapshot(), Live)
 		if err := s.events(ctx, sess, w, r); !errors.Is(err, errAgain) {
+			return err
+		}
+		if err := pause(ctx, busyShare*took-time.Since(began.Add(took))); err != nil {
 			return err
 		}
 	}
@@ -311,8 +323,8 @@ func (r *rate) over(n, most int) bool {
 	return r.n > most*int(rateOver/time.Second)
 }
 
-// sample reads from time to time, for a minute.
-func (s *Survey) sample(ctx context.Context) error {
+// sample reads from time to time, for a minute or until the session ends.
+func (s *Survey) sample(ctx context.Context, sess *zk.Session) error {
 	var r *reading
 	var all time.Time
 	for end := time.Now().Add(sampleFor); ; {
@@ -330,6 +342,9 @@ func (s *Survey) sample(ctx context.Context) error {
 		s.publish(r.snapshot(), Sampled)
 		if err := pause(ctx, sampleShown); err != nil || time.Now().After(end) {
 			return err
+		}
+		if err := sess.Err(); err != nil {
+			return err // or nobody would tell of the connection under the next one
 		}
 	}
 }

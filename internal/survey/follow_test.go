@@ -3,6 +3,7 @@ package survey_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"strconv"
@@ -206,6 +207,75 @@ func TestFollowingSamplesWhereWatchesAreUnknown(t *testing.T) {
 			t.Error(got.Mode)
 		}
 		wantShown(t, got, want)
+	})
+}
+
+// Under the next session it tells again whether a server is connected.
+func TestFollowingSamplesUnderTheNextSession(t *testing.T) {
+	t.Parallel()
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+		srv.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpAddWatch {
+				return zktest.Answer(zk.Unimplemented)
+			}
+			return zktest.Pass
+		})
+		s := follow(t, srv.Client(t, 20*time.Second), survey.FollowConfig{})
+		got := next(t, s, nil)
+		began := time.Now()
+		for _, id := range srv.Sessions() {
+			srv.ExpireSession(id)
+		}
+		for got.Mode != survey.Cut {
+			got = next(t, s, got)
+		}
+		for got.Mode != survey.Sampled {
+			got = next(t, s, got)
+		}
+		if d := time.Since(began); d > 10*time.Second { // in a bubble
+			t.Errorf("it was not connected for %v", d)
+		}
+	})
+}
+
+// A list that is too large breaks the connection, after which everything is read again.
+func TestDirectoryThatIsTooLargeIsListedOnce(t *testing.T) {
+	t.Parallel()
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+		want := tree(t, srv)
+		sess := srv.Session(t, 20*time.Second)
+		for i := range 1000 {
+			node := zk.Node{Path: fmt.Sprintf("/big/%0100d", i)}
+			if _, err := sess.CreateAll(t.Context(), node, zk.Parents{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cfg := srv.Config(20 * time.Second)
+		cfg.MaxFrame = 64 << 10
+		client, err := zk.Open(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		s := follow(t, client, survey.FollowConfig{})
+		latest(t, s)
+		before := srv.Traffic().Connections
+		for range 20 {
+			if _, err := sess.Create(t.Context(), "/big/x", nil, zk.Persistent); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second) // in a bubble
+			if err := sess.Delete(t.Context(), "/big/x", -1); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second) // in a bubble
+		}
+		got := latest(t, s)
+		wantShown(t, got, want)
+		if n := srv.Traffic().Connections - before; n != 0 || got.TooLarge.Count != 1 {
+			t.Errorf("it has connected %d times; too large: %+v", n, got.TooLarge)
+		}
+		s.Close()
 	})
 }
 

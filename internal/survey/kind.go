@@ -42,7 +42,7 @@ func (k Kind) closed() bool {
 
 // Names of children.
 var (
-	classicItem = regexp.MustCompile(`^(qn-|queue-|entry-\d{3}-)`)
+	classicItem = regexp.MustCompile(`^(qn-|queue-|entry-\d{3}-).*\d{10}$`)
 	kazooLease  = regexp.MustCompile(`^[0-9a-f]{32}$`)
 )
 

@@ -156,6 +156,7 @@ type reading struct {
 	entries  map[string]Entry
 	denied   map[string]struct{}
 	tooLarge map[string]struct{}
+	skip     map[string]struct{} // too large lately: to list them again would break the connection
 	partial  string
 	closings bool  // a path has become one that is not looked into
 	err      error // why all workers stop
@@ -272,7 +273,7 @@ func (r *reading) note(path string, f found, err error) {
 		r.forget(path)
 		r.denied[path] = struct{}{}
 		return
-	case errors.Is(err, zk.ErrReplyTooLarge):
+	case errors.Is(err, zk.ErrReplyTooLarge), errors.Is(err, zk.BadArguments): // its path may be too long, too
 		r.forget(path)
 		r.tooLarge[path] = struct{}{}
 		return
@@ -293,7 +294,10 @@ func (r *reading) note(path string, f found, err error) {
 		r.entries[path] = *f.entry
 	}
 	for _, below := range f.below {
-		if _, ok := r.known[below]; !ok {
+		_, known := r.known[below]
+		_, denied := r.denied[below]
+		_, large := r.tooLarge[below]
+		if !known && !denied && !large { // what was refused is asked for again by the next whole reading
 			r.todo = append(r.todo, below)
 		}
 	}
@@ -327,6 +331,9 @@ type listing struct {
 
 // visit finds out what path is used for.
 func (r *reading) visit(ctx context.Context, path string) (found, error) {
+	if _, ok := r.skip[path]; ok {
+		return found{}, zk.ErrReplyTooLarge
+	}
 	l, err := attempt.Run(ctx, r.client, func(sess *zk.Session) (listing, error) { return list(ctx, sess, path) })
 	if errors.Is(err, zk.NoNode) { // it has gone since its parent was listed
 		return found{gone: true}, nil
@@ -377,7 +384,7 @@ func list(ctx context.Context, sess *zk.Session, path string) (l listing, err er
 // simple returns the simple lock at path, if the ephemeral node there is one: only ours can be told.
 func (r *reading) simple(ctx context.Context, path string) (found, error) {
 	s, err := lock.Summarize(ctx, r.client, path)
-	if errors.Is(err, zk.NoAuth) { // it is one of many nodes, and most likely not a lock
+	if errors.Is(err, zk.NoAuth) || errors.Is(err, zk.BadArguments) { // it is one of many, and most likely not a lock
 		return found{kind: Other}, nil
 	}
 	if err != nil || len(s.Holders) == 0 || !s.Holders[0].Known {

@@ -93,6 +93,47 @@ func TestEveryKindIsRecognised(t *testing.T) {
 	})
 }
 
+// A lock at the root is shown, and what is too long for a path of a recipe is counted.
+func TestNoPathEndsAReading(t *testing.T) {
+	t.Parallel()
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+		want := tree(t, srv)
+		sess := srv.Session(t, 20*time.Second)
+		long := "/" + strings.Repeat("long", 2500)
+		for _, path := range []string{"/" + guid + "-lock-", "/a" + long, "/b" + long + "/" + guid + "-lock-"} {
+			node := zk.Node{Path: path, Data: []byte("data"), Mode: zk.EphemeralSequential}
+			if _, err := sess.CreateAll(t.Context(), node, zk.Parents{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := survey.Read(t.Context(), srv.Client(t, 20*time.Second), survey.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantShown(t, s, append([]string{"/ lock curator 1 0"}, want...))
+		if s.TooLarge.Count != 1 || s.TooLarge.Paths[0] != "/b"+long {
+			t.Errorf("too large: %d", s.TooLarge.Count)
+		}
+	})
+}
+
+// Names that begin as those of a queue's items do are not items, unless they end in a number.
+func TestLocksNamedLikeQueuesAreShown(t *testing.T) {
+	t.Parallel()
+	for want, children := range map[survey.Kind][]string{
+		survey.Other: {"queue-mail", "queue-orders"}, survey.ClassicQueue: {"queue-0000000001", "qn-0000000002"},
+	} {
+		if got := survey.Recognise(children, nil); got != want {
+			t.Errorf("%q: got %s, want %s", children, got, want)
+		}
+	}
+	for _, item := range []string{"queue-|id|0000000003", "queue-0000005A0000000004", "entry-100-0000000005"} {
+		if got := survey.Recognise([]string{item}, nil); got != survey.ClassicQueue {
+			t.Errorf("%q: got %s", item, got)
+		}
+	}
+}
+
 // What may not be read is counted, and the rest is shown.
 func TestForbiddenBranchesAreCounted(t *testing.T) {
 	t.Parallel()

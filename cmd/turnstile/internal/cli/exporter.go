@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -105,6 +106,18 @@ func (e *exporter) serve(ctx context.Context, client *zk.Client) error {
 	if err := e.App.ReportLine(e.AsJSON, exportingJSON{URL: url}, "serving %s", url); err != nil {
 		return errors.Join(err, l.Close())
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	var following sync.WaitGroup
+	defer following.Wait()
+	defer cancel(nil)
+	following.Go(func() { // until there will be no other snapshot: or the last one would be shown for ever
+		var last *survey.Snapshot
+		var err error
+		for err == nil {
+			last, err = s.Next(ctx, last, nil)
+		}
+		cancel(err)
+	})
 	stop := context.AfterFunc(ctx, func() { _ = web.Close() })
 	defer stop()
 	if err := web.Serve(l); !errors.Is(err, http.ErrServerClosed) {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/test/request"
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
 )
 
 func TestExporterServesWhatLocksShows(t *testing.T) {
@@ -55,4 +57,21 @@ func TestExporterServesWhatLocksShows(t *testing.T) {
 	until(ready.URL, 200, "turnstile_ensemble_up 1\n")
 	r.signal(syscall.SIGTERM)
 	r.wantCode(128 + 15)
+}
+
+// What was once read is not shown for ever.
+func TestExporterEndsWithItsSurvey(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	r := start(t, "exporter", "--connect", srv.Addr(), "--listen", "127.0.0.1:0")
+	r.line()
+	srv.Control(func(request zktest.Request) zktest.Fault {
+		if request.Op == zktest.OpSync {
+			return zktest.Answer(zk.BadArguments)
+		}
+		return zktest.Pass
+	})
+	srv.Drop() // everything is read again
+	r.wantCode(70)
+	r.wantStderr("survey /")
 }

@@ -192,7 +192,7 @@ func children(ctx context.Context, client *zk.Client, path string) ([]string, er
 func sorted(path string, names []string) []string {
 	slices.Sort(names)
 	for i, name := range names {
-		names[i] = path + "/" + name
+		names[i] = join(path, name)
 	}
 	return names
 }

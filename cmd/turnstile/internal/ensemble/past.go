@@ -3,6 +3,7 @@ package ensemble
 // What has happened since somebody looks.
 
 import (
+	"maps"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/survey"
@@ -43,20 +44,26 @@ func (h History) Note(
 		}
 		return e.Holders[0].Token, owner(e.Holders[0])
 	}
+	full := false
 	note := func(old, e survey.Entry) {
 		oldToken, from := who(old)
 		token, to := who(e)
-		p := h[e.Path]
-		if oldToken == token || p == nil && len(h) >= maxPaths {
+		if oldToken == token {
 			return
 		}
-		if p == nil {
-			p = new(Past)
-			h[e.Path] = p
-		}
-		p.Changes++
 		change := Change{e.Path, now, from, to}
 		changes = append(changes, change)
+		p := h[e.Path]
+		if p == nil {
+			if len(h) >= maxPaths && !full {
+				h.forget(after)
+				full = len(h) >= maxPaths
+			}
+			if p = new(Past); !full {
+				h[e.Path] = p
+			}
+		}
+		p.Changes++
 		p.Last = append(p.Last, change)
 		p.Last = p.Last[max(0, len(p.Last)-maxPast):]
 	}
@@ -70,6 +77,14 @@ func (h History) Note(
 		}
 	}
 	return changes
+}
+
+// forget makes room: it forgets paths that are not there any more.
+func (h History) forget(now *survey.Snapshot) {
+	maps.DeleteFunc(h, func(path string, _ *Past) bool {
+		_, ok := now.Entry(path)
+		return !ok
+	})
 }
 
 // Since returns since when an entry is held: since the node of its holder was made, or since another holder was seen.

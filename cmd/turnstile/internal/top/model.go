@@ -74,6 +74,7 @@ type model struct {
 	deadlocks []lock.FoundDeadlock
 	queues    map[string]ensemble.Queue
 	sessions  []ensemble.Session
+	asked     time.Time // the servers for them
 	lacks     []string
 	servers   []ensemble.Server
 	loading   bool
@@ -107,7 +108,7 @@ func newModel(ctx context.Context, source ensemble.Source, cfg Config) *model {
 		lists: make(map[view]*list), lines: make(map[string]ensemble.Line), past: make(ensemble.History),
 		queues: make(map[string]ensemble.Queue),
 	}
-	for v := range viewHelp {
+	for v := range viewHelp + 1 {
 		m.lists[v] = new(list)
 	}
 	return m
@@ -430,7 +431,7 @@ func (m *model) takeLoaded(msg loadedMsg) {
 	}
 	switch msg.view {
 	case viewSessions:
-		m.sessions, m.lacks = msg.sessions, msg.lacks
+		m.sessions, m.lacks, m.asked = msg.sessions, msg.lacks, time.Now()
 	case viewWaits:
 		m.deadlocks = msg.deadlocks
 	case viewServers:

@@ -147,6 +147,18 @@ func TestViewsFitIntoEachSize(t *testing.T) {
 	}
 }
 
+// What happens while somebody reads the help is shown afterwards.
+func TestSnapshotsComeWhileHelpIsShown(t *testing.T) {
+	t.Parallel()
+	m := crowd(t, "/a 1 2")
+	m.show(viewHelp)
+	m.view = viewHelp
+	m.update(snapshotMsg{m.latest})
+	if m.err != nil || !slices.ContainsFunc(m.screen(), func(line string) bool { return strings.Contains(line, "change the view") }) {
+		t.Errorf("%v: %q", m.err, m.screen())
+	}
+}
+
 // A session is ended only if that is allowed and the end of its name was typed.
 func TestSessionIsEndedOnlyWhenItsNameWasTyped(t *testing.T) {
 	t.Parallel()

@@ -116,7 +116,7 @@ func (m *model) sessionsPage() page {
 	for id, s := range known {
 		heard, nodes, address, owner := cell{"·", faint}, cell{"·", faint}, cell{"·", faint}, cell{"·", faint}
 		if !s.Answered.IsZero() {
-			d := m.now.Sub(s.Answered)
+			d := m.asked.Sub(s.Answered)
 			heard = cell{ensemble.Ago(d), plain}
 			if s.Timeout > 0 && d > s.Timeout*2/3 {
 				heard.look = warn

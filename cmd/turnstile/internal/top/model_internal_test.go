@@ -154,8 +154,8 @@ func TestSnapshotsComeWhileHelpIsShown(t *testing.T) {
 	m.show(viewHelp)
 	m.view = viewHelp
 	m.update(snapshotMsg{m.latest})
-	if m.err != nil || !slices.ContainsFunc(m.screen(), func(line string) bool { return strings.Contains(line, "change the view") }) {
-		t.Errorf("%v: %q", m.err, m.screen())
+	if screen := strings.Join(m.screen(), "\n"); m.err != nil || !strings.Contains(screen, "change the view") {
+		t.Errorf("%v: %q", m.err, screen)
 	}
 }
 

@@ -38,7 +38,7 @@ const (
 
 // isLarge reports whether a request or its reply is large.
 func (o *owner) isLarge(it *item) bool {
-	if it.size > largeSize {
+	if it.size > largeSize || tree.Watches(it.req) > watchesAtOnce { // which resume continues
 		return true
 	}
 	known := it.kind == itemRequest && it.code == wire.OK && (tree.IsRead(it.op) || tree.IsWrite(it.op))

@@ -85,6 +85,49 @@ func follow(ctx context.Context, s *zk.Session, path, last string) error {
 	}
 }
 
+// The server sets many watches in pieces.
+func TestWatchesOfAnyNumberAreSetAgain(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 100, 101, 150, 327, 328, 701} {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			t.Parallel()
+			zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // in a bubble
+				defer cancel()
+				writer, sess := srv.Session(t, 20*time.Second), srv.Session(t, 20*time.Second)
+				watches := make([]*zk.Watch, n)
+				for i := range watches {
+					path := fmt.Sprintf("/%d", i)
+					if _, err := writer.Create(ctx, path, nil, zk.Persistent); err != nil {
+						t.Fatal(err)
+					}
+					var err error
+					if _, _, watches[i], err = sess.GetW(ctx, path); err != nil {
+						t.Fatal(err)
+					}
+				}
+				before := srv.Traffic().Connections
+				srv.Drop(sess.ID())
+				time.Sleep(5 * time.Second) // in a bubble: the client comes back, and pings
+				if _, _, err := sess.Exists(ctx, "/"); err != nil {
+					t.Error(err)
+				}
+				if got := srv.Traffic().Connections - before; got != 1 {
+					t.Errorf("it has connected %d times", got)
+				}
+				for i, w := range watches {
+					if _, err := writer.Set(ctx, fmt.Sprintf("/%d", i), nil, -1); err != nil {
+						t.Fatal(err)
+					}
+					if e, err := w.Next(ctx); err != nil || e.Type != zk.EventDataChanged {
+						t.Fatalf("%d: got %v, %v", i, e, err)
+					}
+				}
+			})
+		})
+	}
+}
+
 func TestNoWatchEventIsLostWhileTheConnectionIsCut(t *testing.T) {
 	t.Parallel()
 	nodes, rounds := 500, soak.Pick(5, 12)

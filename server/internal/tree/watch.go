@@ -302,7 +302,7 @@ func TakeWatches(req wire.Record, n int) *wire.SetWatchesRequest {
 	if !ok || r == nil {
 		return nil
 	}
-	if wanted(r) <= n {
+	if Watches(r) <= n {
 		return nil
 	}
 	part := &wire.SetWatchesRequest{RelativeZxid: r.RelativeZxid, Two: r.Two}
@@ -319,8 +319,12 @@ func TakeWatches(req wire.Record, n int) *wire.SetWatchesRequest {
 	return part
 }
 
-// wanted returns the most watches that setWatches may set.
-func wanted(r *wire.SetWatchesRequest) int {
+// Watches returns the most watches that a request may set anew after a reconnect.
+func Watches(req wire.Record) int {
+	r, ok := req.(*wire.SetWatchesRequest)
+	if !ok || r == nil {
+		return 0
+	}
 	return len(r.Data) + len(r.Exist) + len(r.Child) + 2*len(r.Persistent) + len(r.PersistentRecur)
 }
 
@@ -331,5 +335,5 @@ func demand(r *wire.SetWatchesRequest) (n, bytes int) {
 			bytes += len(path)
 		}
 	}
-	return wanted(r), bytes
+	return Watches(r), bytes
 }

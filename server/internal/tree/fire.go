@@ -48,10 +48,11 @@ func (t *Tree) fire(out []Fired, which int, kind wire.EventType, path string, li
 		next := w.next
 		out = t.notify(out, w.by, kind, path, list)
 		done := w == last
-		t.removeModes(which, w, standard)
+		fired := standard
 		if w.by.cut {
-			t.removeModes(which, w, anyMode)
+			fired = anyMode
 		}
+		t.removeModes(which, w, fired) // once: a watch without modes is in no table any more
 		if done {
 			return out
 		}

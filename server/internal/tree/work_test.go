@@ -172,6 +172,41 @@ func TestConnectionsWithTooManyEventsOfOneWriteAreCut(t *testing.T) {
 	s.wantSound()
 }
 
+// So are those whose watches fire once.
+func TestConnectionsWithTooManyEventsOfOneShotWatchesAreCut(t *testing.T) {
+	t.Parallel()
+	const limit, nodes = 1000, 50
+	s := newServer(t, tree.Config{MaxEvents: limit})
+	c := s.connect(1)
+	c.mk("/p", 0)
+	var ops []wire.SubRequest
+	for n := range nodes {
+		path := fmt.Sprintf("/p/%d", n)
+		c.mk(path, 0)
+		ops = append(ops, sub(wire.OpDelete, &wire.DeleteRequest{Path: path, Version: -1}))
+	}
+	const clients = 30
+	for i := range int64(clients) {
+		w := s.connect(10 + i)
+		for n := range nodes {
+			w.read(wire.OpGetData, &wire.PathWatchRequest{Path: fmt.Sprintf("/p/%d", n), Watch: true})
+		}
+		w.read(wire.OpGetChildren, &wire.PathWatchRequest{Path: "/p", Watch: true})
+	}
+	r := c.multi(ops...)
+	s.wantOK(r, "delete")
+	if len(r.Events) > limit || len(r.Cut) == 0 {
+		t.Errorf("got %d events and %d connections cut", len(r.Events), len(r.Cut))
+	}
+	s.wantSound()
+	for i := range tree.WatcherID(clients) {
+		s.tree.RemoveWatcher(10+i, 2*nodes)
+	}
+	if s.tree.WatchCount() != 0 {
+		t.Errorf("got %d watches, want none", s.tree.WatchCount())
+	}
+}
+
 func (s *server) wantEventCount(r tree.Result, events, cut int) {
 	s.t.Helper()
 	slices.Sort(r.Cut)

@@ -57,6 +57,7 @@ type quota struct {
 	todo   []*node                      // left to count
 	done   bool
 	dirty  bool // is in changed
+	stale  bool // is in the tree's stale
 	gone   bool // the limits were deleted
 }
 
@@ -176,7 +177,8 @@ func (t *Tree) settleQuotas() {
 		q.dirty = false
 		if i < shownAtOnce {
 			t.show(q)
-		} else {
+		} else if !q.stale {
+			q.stale = true
 			t.stale = append(t.stale, q)
 		}
 	}
@@ -191,6 +193,7 @@ func (t *Tree) Tend(zxid int64) (r Result, more bool) {
 	t.atOnce = countedAtOnce
 	n := min(shownAtOnce, len(t.stale))
 	for _, q := range t.stale[:n] {
+		q.stale = false
 		t.show(q)
 	}
 	t.stale = t.stale[n:]

@@ -410,3 +410,28 @@ func TestQuotasThatComeAndGoInOneMultiAreNotCounted(t *testing.T) {
 	}
 	s.wantSound()
 }
+
+// However often the use of quotas changes, each is left to be shown once.
+func TestWritesBelowManyQuotasLeaveBoundedWork(t *testing.T) {
+	t.Parallel()
+	const depth, writes = 100, 200
+	s := newServer(t, tree.Config{})
+	c := s.connect(1)
+	path, stats := "", "/zookeeper/quota"
+	for range depth {
+		path, stats = path+"/a", stats+"/a"
+		c.mk(path, 0)
+		c.mk(stats, 0)
+		s.wantOK(c.create(stats+"/zookeeper_limits", "count=1000,bytes=1000", 0), "create limits")
+	}
+	for i := range writes {
+		s.wantOK(c.set(path, strings.Repeat("x", i%7), -1), "set")
+	}
+	rounds := 0
+	for more := s.tree.MustTend(); more; rounds++ {
+		_, more = s.tree.Tend(s.zxid)
+	}
+	if rounds > depth {
+		t.Errorf("%d rounds to show %d quotas", rounds, depth)
+	}
+}

@@ -134,10 +134,12 @@ func (c *Client) CreateAll(ctx context.Context, n Node, parents Parents) (Create
 
 // DeleteAll is Session.DeleteAll, and goes on with the next session when one ends.
 func (c *Client) DeleteAll(ctx context.Context, path string) (deleted int, err error) {
+	if err := c.mayDeleteAll(path); err != nil {
+		return 0, err
+	}
+	var d deletion
 	_, err = onLive(ctx, c, wire.OpDelete, path, true, func(s *Session) (struct{}, error) {
-		n, err := s.DeleteAll(ctx, path)
-		deleted += n
-		return struct{}{}, err
+		return struct{}{}, d.run(ctx, s, path)
 	})
-	return deleted, err
+	return d.deleted, d.stopped(path, err)
 }

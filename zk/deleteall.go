@@ -26,20 +26,37 @@ const (
 //
 // The nodes are not deleted in one transaction. DeleteAll stops at the first node that the server refuses to delete, or
 // when ctx or the session ends; what it has deleted stays deleted, and the error names the node. If a connection breaks
-// it goes on with the next one, and a node whose reply was lost may be missing in the count. It sends many deletions at
-// once, and needs memory for about ten thousand names, however wide or deep the tree is; only a list of children that
-// exceeds Config.MaxFrame fails, with ErrReplyTooLarge.
+// it goes on with the next one; a node whose reply was lost may be missing in the count, and is deleted once more if
+// another client creates it meanwhile. After a lost reply the outcome of an error is Unknown, whatever the last reply
+// was.
+//
+// It sends many deletions at once, and needs memory for about ten thousand names, however wide or deep the tree is;
+// only a list of children that exceeds Config.MaxFrame fails, with ErrReplyTooLarge.
 //
 // It refuses "/", and "/zookeeper", which belongs to the servers.
 func (s *Session) DeleteAll(ctx context.Context, path string) (deleted int, err error) {
+	if err := s.client.mayDeleteAll(path); err != nil {
+		return 0, err
+	}
+	var d deletion
+	err = d.run(ctx, s, path)
+	return d.deleted, d.stopped(path, err)
+}
+
+func (c *Client) mayDeleteAll(path string) error {
 	if err := ValidatePath(path); err != nil {
-		return 0, refuse(wire.OpDelete, path, err)
+		return refuse(wire.OpDelete, path, err)
 	}
-	if server := s.client.cfg.root.server(path); path == "/" || server == "/" || server == "/zookeeper" {
+	if server := c.cfg.root.server(path); path == "/" || server == "/" || server == "/zookeeper" {
 		err := fmt.Errorf("%w: DeleteAll does not delete %s and everything below it", BadArguments, path)
-		return 0, refuse(wire.OpDelete, path, err)
+		return refuse(wire.OpDelete, path, err)
 	}
-	d := &deletion{sess: s, pending: []*doomed{{name: path}}}
+	return nil
+}
+
+// run deletes the node and all nodes below it under one session.
+func (d *deletion) run(ctx context.Context, s *Session, path string) (err error) {
+	d.sess, d.pending = s, []*doomed{{name: path}}
 	for len(d.pending) > 0 && err == nil {
 		switch {
 		case ctx.Err() != nil:
@@ -50,15 +67,25 @@ func (s *Session) DeleteAll(ctx context.Context, path string) (deleted int, err 
 			err = d.delete(ctx)
 		}
 	}
-	if err != nil {
-		err = fmt.Errorf("zk: deleteAll %s: stopped after %d nodes: %w", path, d.deleted, err)
+	d.lost = d.lost || err != nil && OutcomeOf(err) == Unknown
+	return err
+}
+
+// stopped returns the error of a DeleteAll that err has stopped.
+func (d *deletion) stopped(path string, err error) error {
+	if err == nil {
+		return nil
 	}
-	return d.deleted, err
+	if e, ok := errors.AsType[*Error](err); ok && d.lost {
+		err = &Error{Op: e.Op, Path: e.Path, Err: e.Err, Outcome: Unknown}
+	}
+	return fmt.Errorf("zk: deleteAll %s: stopped after %d nodes: %w", path, d.deleted, err)
 }
 
 // A deletion is the state of a DeleteAll.
 type deletion struct {
 	sess *Session
+	lost bool // a reply, so that more may be deleted than is known
 	// pending is a stack: what is below a node lies above it, with nothing else in between.
 	pending []*doomed
 	deleted int
@@ -129,6 +156,7 @@ func (d *deletion) delete(ctx context.Context) error {
 			full = n
 			left = append(left, n)
 		case d.sess.canRepeat(ctx, err):
+			d.lost = true
 			left = append(left, n)
 		case refused == nil:
 			refused = err

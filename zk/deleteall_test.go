@@ -174,6 +174,38 @@ func TestDeleteAllSaysHowFarItCame(t *testing.T) {
 	wantFailure(t, err, context.Canceled, zk.NotSent)
 }
 
+// The node is deleted, and the reply lost. That the server refuses what is sent then says nothing about it.
+//
+// Promise: 18
+func TestOutcomeOfDeleteAllIsUnknownAfterALostReply(t *testing.T) {
+	t.Parallel()
+	for _, expires := range []bool{false, true} {
+		t.Run(fmt.Sprintf("session ends %v", expires), func(t *testing.T) {
+			t.Parallel()
+			srv := zktest.Run(t)
+			c := openClient(t, srv)
+			_, err := c.Create(t.Context(), "/node", nil, zk.Persistent)
+			must(t, err)
+			asked := 0
+			srv.Control(func(r zktest.Request) zktest.Fault {
+				if r.Path != "/node" {
+					return zktest.Pass
+				}
+				asked++
+				if asked > 1 {
+					return zktest.Answer(zk.NoAuth)
+				}
+				if expires {
+					defer srv.ExpireSession(r.Session)
+				}
+				return zktest.DropReply
+			})
+			_, err = c.DeleteAll(t.Context(), "/node")
+			wantFailure(t, err, zk.NoAuth, zk.Unknown)
+		})
+	}
+}
+
 // Each request in turn meets each fault.
 //
 // Promise: 18

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/counter"
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/lincheck"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -229,16 +230,20 @@ func (u *counterUser) compare(ctx context.Context, place string) {
 	u.note(place, counterNote{Value: &x})
 }
 
-// remove deletes a value's node. What is below it, the receipts, goes first.
+// remove deletes a value's node, at most once: DeleteAll might delete one that was set meanwhile. What is below it, the
+// receipts, goes first.
 func (u *counterUser) remove(ctx context.Context, place string) {
-	sess := u.session()
+	sess, node := u.session(), u.Root+"/"+place
 	if sess == nil {
+		return
+	}
+	if _, err := sess.DeleteAll(ctx, attempt.Join(node, attempt.Mark("receipts"))); err != nil {
 		return
 	}
 	x := lincheck.ValueCall{Client: u.number, Asked: clock()}
 	u.note(place, counterNote{Value: &x})
-	_, err := sess.DeleteAll(ctx, u.Root+"/"+place)
-	if err == nil || zk.OutcomeOf(err) != zk.Unknown {
+	err := sess.Delete(ctx, node, -1)
+	if zk.OutcomeOf(err) != zk.Unknown || err == nil {
 		x.Vain, x.Done = err != nil, clock()
 	}
 	u.note(place, counterNote{Value: &x})

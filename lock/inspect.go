@@ -252,26 +252,21 @@ const maxLooks = 100
 
 // readLeases reads those of some children of path that are ephemeral.
 func readLeases(ctx context.Context, sess *zk.Session, path string, names []string) (list []Contender, err error) {
-	b := sess.Batch()
-	looks := make([]*zk.Future[zk.Existence], len(names))
+	paths := make([]string, len(names))
 	for i, name := range names {
-		looks[i] = b.Exists(attempt.Join(path, name))
+		paths[i] = attempt.Join(path, name)
 	}
-	b.Send()
-	b = sess.Batch()
-	reads := make(map[string]*zk.Future[zk.Data])
-	for i, look := range looks {
+	var leases []string
+	for node, look := range attempt.Each(sess, paths, (*zk.Batch).Exists) {
 		there, err := look.Get(ctx)
 		if err != nil {
 			return nil, err
 		}
 		if there.Exists && ephemeral(there.Stat) {
-			node := attempt.Join(path, names[i])
-			reads[node] = b.Get(node)
+			leases = append(leases, node)
 		}
 	}
-	b.Send()
-	for node, read := range reads {
+	for node, read := range attempt.Each(sess, leases, (*zk.Batch).Get) {
 		data, err := read.Get(ctx)
 		if errors.Is(err, zk.NoNode) {
 			continue

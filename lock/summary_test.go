@@ -51,6 +51,14 @@ func (w *world) wantSummary(what string) {
 	}
 }
 
+// requests returns how many there have been.
+func (w *world) requests() (n int) {
+	for _, count := range w.Traffic().Requests {
+		n += count
+	}
+	return n
+}
+
 func TestSummaryOfEachKindIsThatOfInspect(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.wantRoles("no such path", "")
@@ -102,16 +110,12 @@ func TestSummaryDoesNotReadNodesThatAreNoPermits(t *testing.T) {
 			}
 		}
 		client := w.Client(t, 20*time.Second)
-		before := w.Traffic().Requests
+		before := w.requests()
 		s, err := lock.Summarize(t.Context(), client, path)
 		if err != nil || s.Holding+s.Waiting != 0 {
 			t.Errorf("%+v, %v", s, err)
 		}
-		n := 0
-		for op, count := range w.Traffic().Requests {
-			n += count - before[op]
-		}
-		if n > 110 { // 100 looks
+		if n := w.requests() - before; n > 110 { // 100 looks
 			t.Errorf("it took %d requests", n)
 		}
 	})
@@ -136,16 +140,12 @@ func TestSummaryReadsOnlyThoseInFront(t *testing.T) {
 			w.foreign(sess, guid+"-__WRIT__", zk.EphemeralSequential)
 		}
 		client := w.Client(t, 20*time.Second)
-		before := w.Traffic().Requests
+		before := w.requests()
 		s, err := lock.Summarize(t.Context(), client, path)
 		if err != nil || len(s.Holders) != 8 || s.Holding != 20 || s.Waiting != 200 {
 			t.Fatalf("%d of %d holders, %d wait, %v", len(s.Holders), s.Holding, s.Waiting, err)
 		}
-		n := 0
-		for op, count := range w.Traffic().Requests {
-			n += count - before[op]
-		}
-		if n > 11 { // the session, one list, eight holders and a waiter
+		if n := w.requests() - before; n > 11 { // the session, one list, eight holders and a waiter
 			t.Errorf("it took %d requests", n)
 		}
 		if s.Numbers.Path != path || s.Numbers.Left < 1<<30 {

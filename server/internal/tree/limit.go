@@ -88,9 +88,6 @@ func (t *Tree) Exceeds(c *Caller, op wire.Op, req wire.Record, size int) bool {
 			}
 		}
 	case *wire.SetWatchesRequest:
-		if Watches(r)*watchCost > size {
-			return true // its bytes need not be counted, each time that a part is served
-		}
 		n, bytes := demand(r)
 		return n*watchCost+bytes > size
 	case *wire.EphemeralsRequest:

@@ -237,13 +237,13 @@ func (s *Survey) live(ctx context.Context, sess *zk.Session) error {
 		if err := r.whole(ctx); err != nil {
 			return err
 		}
-		took := time.Since(began)
+		rested := time.Now().Add(busyShare * time.Since(began))
 		large = r.tooLarge
 		s.publish(r.snapshot(), Live)
 		if err := s.events(ctx, sess, w, r); !errors.Is(err, errAgain) {
 			return err
 		}
-		if err := pause(ctx, busyShare*took-time.Since(began.Add(took))); err != nil {
+		if err := pause(ctx, time.Until(rested)); err != nil {
 			return err
 		}
 	}

@@ -191,16 +191,21 @@ func TestFollowingSamplesWhileThereAreTooManyEvents(t *testing.T) {
 	})
 }
 
+// refuseWatches makes the server one before 3.6, which has no recursive watches.
+func refuseWatches(srv *zktest.Server) {
+	srv.Control(func(r zktest.Request) zktest.Fault {
+		if r.Op == zktest.OpAddWatch {
+			return zktest.Answer(zk.Unimplemented)
+		}
+		return zktest.Pass
+	})
+}
+
 func TestFollowingSamplesWhereWatchesAreUnknown(t *testing.T) {
 	t.Parallel()
 	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		want := tree(t, srv)
-		srv.Control(func(r zktest.Request) zktest.Fault {
-			if r.Op == zktest.OpAddWatch {
-				return zktest.Answer(zk.Unimplemented)
-			}
-			return zktest.Pass
-		})
+		refuseWatches(srv)
 		s := follow(t, srv.Client(t, 20*time.Second), survey.FollowConfig{})
 		got := next(t, s, nil)
 		if got.Mode != survey.Sampled {
@@ -214,12 +219,7 @@ func TestFollowingSamplesWhereWatchesAreUnknown(t *testing.T) {
 func TestFollowingSamplesUnderTheNextSession(t *testing.T) {
 	t.Parallel()
 	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
-		srv.Control(func(r zktest.Request) zktest.Fault {
-			if r.Op == zktest.OpAddWatch {
-				return zktest.Answer(zk.Unimplemented)
-			}
-			return zktest.Pass
-		})
+		refuseWatches(srv)
 		s := follow(t, srv.Client(t, 20*time.Second), survey.FollowConfig{})
 		got := next(t, s, nil)
 		began := time.Now()

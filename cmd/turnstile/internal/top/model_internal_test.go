@@ -147,7 +147,7 @@ func TestViewsFitIntoEachSize(t *testing.T) {
 	}
 }
 
-// What happens while somebody reads the help is shown afterwards.
+// Snapshots that come while the help is shown are not lost.
 func TestSnapshotsComeWhileHelpIsShown(t *testing.T) {
 	t.Parallel()
 	m := crowd(t, "/a 1 2")

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	stdpath "path"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/treecmd"
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/ensemble"
 	"github.com/seed-a3166700/turnstile/internal/doctor"
 	"github.com/seed-a3166700/turnstile/internal/survey"
@@ -45,7 +45,9 @@ func newSource(access command.Access, client *zk.Client, s *survey.Survey) ensem
 		Dead: func(ctx context.Context, path string, most int) ([]ensemble.DeadLetter, error) {
 			return deadLetters(ctx, client, path, most)
 		},
-		Node:     func(ctx context.Context, path string) (ensemble.Node, error) { return nodeAt(ctx, client, path) },
+		Node: func(ctx context.Context, path string, data bool) (ensemble.Node, error) {
+			return nodeAt(ctx, client, path, data)
+		},
 		Sessions: func(ctx context.Context) ([]ensemble.Session, []string) { return r.sessions(ctx, client) },
 		Servers:  func(ctx context.Context) []ensemble.Server { return r.servers(ctx, client) },
 		Findings: func(ctx context.Context) ([]ensemble.Finding, error) { return r.findings(ctx, client) },
@@ -105,7 +107,7 @@ func deadLetters(ctx context.Context, client *zk.Client, path string, most int) 
 }
 
 // nodeAt reads a node and its first children. They are read one after the other, so they may be of different moments.
-func nodeAt(ctx context.Context, client *zk.Client, path string) (n ensemble.Node, err error) {
+func nodeAt(ctx context.Context, client *zk.Client, path string, data bool) (n ensemble.Node, err error) {
 	names, stat, err := client.Children(ctx, path)
 	if err != nil {
 		return n, err
@@ -114,32 +116,20 @@ func nodeAt(ctx context.Context, client *zk.Client, path string) (n ensemble.Nod
 	if n.ACL, _, err = client.GetACL(ctx, path); err != nil && !errors.Is(err, zk.NoAuth) {
 		return n, err
 	}
-	if n.Data, _, err = client.Get(ctx, path); err != nil && !errors.Is(err, zk.NoAuth) {
-		return n, err
-	}
-	n.Data = slices.Clone(n.Data[:min(len(n.Data), ensemble.MaxData)])
-	slices.Sort(names)
-	sess, err := client.Session(ctx)
-	if err != nil {
-		return n, err
-	}
-	b := sess.Batch()
-	var stats []*zk.Future[zk.Existence]
-	names = names[:min(len(names), ensemble.MaxNames)]
-	for _, name := range names {
-		stats = append(stats, b.Exists(stdpath.Join(path, name)))
-	}
-	b.Send()
-	for i, f := range stats {
-		e, err := f.Get(ctx)
-		if err != nil {
+	if data {
+		if n.Data, _, err = client.Get(ctx, path); err != nil && !errors.Is(err, zk.NoAuth) {
 			return n, err
 		}
-		if e.Exists { // else it has gone
-			n.Children = append(n.Children, ensemble.Child{Name: names[i], Stat: e.Stat})
-		}
+		n.Data = slices.Clone(n.Data[:min(len(n.Data), ensemble.MaxData)])
 	}
-	return n, nil
+	slices.Sort(names)
+	hidden := func(string) error { return nil } // it is one of those that were not read
+	err = treecmd.EachChild(ctx, client, path, names[:min(len(names), ensemble.MaxNames)], hidden,
+		func(name string, s zk.Stat) error {
+			n.Children = append(n.Children, ensemble.Child{Name: name, Stat: s})
+			return nil
+		})
+	return n, err
 }
 
 // sessions returns what the servers say of the sessions.

@@ -102,7 +102,7 @@ type facts struct {
 	first                     time.Time // since when the one waits that has waited longest
 }
 
-func newCollector(ctx context.Context, source ensemble.Source) *collector {
+func newCollector(ctx context.Context, source ensemble.Source, data bool) *collector {
 	c := &collector{
 		source: source, ctx: ctx, started: time.Now(), past: make(ensemble.History), series: newSeries(),
 		looked: make(map[string]time.Time),
@@ -168,7 +168,7 @@ func newCollector(ctx context.Context, source ensemble.Source) *collector {
 	c.node = shelf[nodeRead]{
 		every: 2 * time.Second,
 		read: func(ctx context.Context, path string, _ nodeRead) (r nodeRead) {
-			r.node, r.err = source.Node(ctx, path)
+			r.node, r.err = source.Node(ctx, path, data)
 			return r
 		},
 	}

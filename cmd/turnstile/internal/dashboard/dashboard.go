@@ -48,7 +48,7 @@ type Dashboard struct {
 // New returns a dashboard. It shows something while Serve runs, which must be called.
 func New(ctx context.Context, source ensemble.Source, cfg Config) *Dashboard {
 	ctx, stop := context.WithCancel(ctx)
-	d := &Dashboard{cfg: cfg, source: source, collector: newCollector(ctx, source), stop: stop}
+	d := &Dashboard{cfg: cfg, source: source, collector: newCollector(ctx, source, cfg.Data), stop: stop}
 	d.changes.tickets = make(map[string]ticket)
 	d.handler = d.guard(d.routes())
 	return d

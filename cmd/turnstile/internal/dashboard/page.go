@@ -167,6 +167,7 @@ func (p *page) nav() []navItem {
 type query struct {
 	Filter, Sort, Kind string
 	Limit              int
+	Path               string // of the page of a node
 	Hint               string // what the filter is a part of
 }
 
@@ -203,7 +204,7 @@ func newQuery(u *url.URL, sorts, kinds []string) query {
 // href returns the address with one thing changed.
 func (q query) href(to, key, value string) string {
 	v := url.Values{}
-	for k, now := range map[string]string{"q": q.Filter, "sort": q.Sort, "kind": q.Kind} {
+	for k, now := range map[string]string{"q": q.Filter, "sort": q.Sort, "kind": q.Kind, "path": q.Path} {
 		if k == key {
 			now = value
 		}

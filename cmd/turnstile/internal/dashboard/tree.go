@@ -19,7 +19,6 @@ type treeBody struct {
 	query
 	rows
 
-	Path     string
 	Above    []link // the nodes above it, the root first
 	Use      link   // the page of what the path is used for; nowhere if that is not known
 	Problem  string // why there is nothing to see
@@ -33,7 +32,7 @@ type treeBody struct {
 	Access   []string
 	NoAccess bool // its access list may not be read
 	ShowData bool
-	Data     string
+	Data     command.Text
 	DataMore int // bytes that are not shown
 	Children []childRow
 	Unread   int // children that are there besides
@@ -51,8 +50,8 @@ func (d *Dashboard) treePage(r *http.Request) *page {
 	p := d.newPage(r, "tree", "Tree")
 	path := cmp.Or(r.URL.Query().Get("path"), d.cfg.Root)
 	p.Title = cutMiddle(clean(path))
-	b := treeBody{query: newQuery(r.URL, nil, nil), Path: path, ShowData: d.cfg.Data, Above: d.above(path)}
-	b.Hint = "Part of a name"
+	b := treeBody{query: newQuery(r.URL, nil, nil), ShowData: d.cfg.Data, Above: d.above(path)}
+	b.Path, b.Hint = path, "Part of a name"
 	if e, ok := p.snapshot.Entry(path); ok && ensemble.IsQueue(e) {
 		b.Use = link{"Its items", linkTo("queue", path).Href}
 	} else if ok && e.Kind.Contended() {
@@ -87,11 +86,16 @@ func within(root, path string) bool {
 func (d *Dashboard) above(path string) (list []link) {
 	for path != "/" && path != "." && within(d.cfg.Root, stdpath.Dir(path)) {
 		path = stdpath.Dir(path)
-		l := linkTo("tree", path)
-		l.Text = cutMiddle(clean(stdpath.Base(path)))
-		list = append([]link{l}, list...)
+		list = append([]link{nodeLink(path)}, list...)
 	}
 	return list
+}
+
+// nodeLink returns a link to the page of a node, with its name.
+func nodeLink(path string) link {
+	l := linkTo("tree", path)
+	l.Text = cutMiddle(clean(stdpath.Base(path)))
+	return l
 }
 
 func (p *page) fillNode(b *treeBody, path string, n ensemble.Node) {
@@ -111,21 +115,16 @@ func (p *page) fillNode(b *treeBody, path string, n ensemble.Node) {
 		b.Access = append(b.Access, clean(command.FormatACL([]zk.ACL{entry})))
 	}
 	if b.ShowData {
-		lines := strings.Split(string(n.Data), "\n")
-		for i, line := range lines {
-			lines[i] = command.Printable(line)
-		}
-		b.Data, b.DataMore = strings.Join(lines, "\n"), b.Bytes-len(n.Data)
+		b.Data, b.DataMore = command.PrintableLines(string(n.Data)), b.Bytes-len(n.Data)
 	}
 	var found []childRow
 	for _, c := range n.Children {
 		if b.Filter != "" && !strings.Contains(command.Printable(c.Name), b.Filter) {
 			continue
 		}
-		l := linkTo("tree", stdpath.Join(path, c.Name))
-		l.Text = cutMiddle(clean(c.Name))
 		found = append(found, childRow{
-			Node: l, Ephemeral: c.Stat.EphemeralOwner != 0, Below: c.Stat.NumChildren, Bytes: c.Stat.DataLength,
+			Node: nodeLink(stdpath.Join(path, c.Name)), Ephemeral: c.Stat.EphemeralOwner != 0,
+			Below: c.Stat.NumChildren, Bytes: c.Stat.DataLength,
 			Changed: p.ago(time.UnixMilli(c.Stat.Mtime)),
 		})
 	}
@@ -133,7 +132,4 @@ func (p *page) fillNode(b *treeBody, path string, n ensemble.Node) {
 	var shown int
 	shown, b.rows = b.shownOf("tree", len(found))
 	b.Children = found[:shown]
-	if b.MoreHref != "" {
-		b.MoreHref += "&" + strings.TrimPrefix(linkTo("tree", path).Href, "tree?")
-	}
 }

@@ -98,11 +98,14 @@ func (w *world) source() ensemble.Source {
 			}
 			return list, nil
 		},
-		Node: func(_ context.Context, path string) (ensemble.Node, error) {
+		Node: func(_ context.Context, path string, data bool) (ensemble.Node, error) {
 			w.ask("node")
 			n, ok := w.nodes[path]
 			if !ok {
 				return n, zk.NoNode
+			}
+			if !data {
+				n.Data = nil
 			}
 			return n, nil
 		},

@@ -27,10 +27,11 @@ type Source struct {
 	Deadlocks func(ctx context.Context) ([]lock.FoundDeadlock, error)
 	Queue     func(ctx context.Context, path string) (Queue, error)
 	Dead      func(ctx context.Context, path string, most int) ([]DeadLetter, error) // the first of a queue
-	Node      func(ctx context.Context, path string) (Node, error)
-	Sessions  func(ctx context.Context) (list []Session, lacks []string)
-	Servers   func(ctx context.Context) []Server
-	Findings  func(ctx context.Context) ([]Finding, error) // of turnstile doctor, without notes
+	// Node reads a node, with its data only if that is set.
+	Node     func(ctx context.Context, path string, data bool) (Node, error)
+	Sessions func(ctx context.Context) (list []Session, lacks []string)
+	Servers  func(ctx context.Context) []Server
+	Findings func(ctx context.Context) ([]Finding, error) // of turnstile doctor, without notes
 	// Revoke asks the holders at these nodes, as they were with these tokens, to release the lock.
 	Revoke func(
 		ctx context.Context, path string, holders map[string]lock.Token, reason string, force bool,
@@ -56,7 +57,7 @@ const (
 type Node struct {
 	Stat     zk.Stat
 	ACL      []zk.ACL // nil if it may not be read
-	Data     []byte   // its first bytes; nil if it may not be read
+	Data     []byte   // its first bytes; nil if it was not read, or may not be
 	Children []Child  // the first ones by name
 }
 

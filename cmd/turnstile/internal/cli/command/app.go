@@ -97,7 +97,7 @@ func (a *App) Bytes(data []byte) []byte {
 	if !IsTerminal(a.Stdout) {
 		return data
 	}
-	return []byte(printableLines(string(data)))
+	return []byte(PrintableLines(string(data)))
 }
 
 // OutputError is the error of output that cannot be written. If its reader has gone, as with "| head -1", there is

@@ -52,8 +52,8 @@ func Plain(s string) string {
 	return s
 }
 
-// printableLines is Printable, line by line.
-func printableLines(s string) Text {
+// PrintableLines is Printable, line by line. Tabs stay as they are.
+func PrintableLines(s string) Text {
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {
 		columns := strings.Split(line, "\t")

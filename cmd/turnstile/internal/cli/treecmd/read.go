@@ -54,7 +54,7 @@ read; at the end it names such nodes and exits with 77.` + fmt.Sprintf(exitCodes
 			}
 			return command.Fprintf(table, "%s\t?\t?\t?\t?\t?\n", name)
 		}
-		err = each(ctx, client, a.Path, names, hidden, func(name string, s zk.Stat) error {
+		err = EachChild(ctx, client, a.Path, names, hidden, func(name string, s zk.Stat) error {
 			if a.AsJSON {
 				return app.JSON(newNodeJSON(join(a.Path, name), s))
 			}
@@ -70,9 +70,9 @@ read; at the end it names such nodes and exits with 77.` + fmt.Sprintf(exitCodes
 	return cmd
 }
 
-// each calls f with the metadata of a node's children, or hidden if the server does not tell it: newer ones do so only
-// to those who may read the node. Those that go meanwhile are left out.
-func each(
+// EachChild calls f with the metadata of a node's children of these names, or hidden if the server does not tell it:
+// newer ones do so only to those who may read the node. Those that go meanwhile are left out.
+func EachChild(
 	ctx context.Context, client *zk.Client, dir string, names []string, hidden func(name string) error,
 	f func(name string, s zk.Stat) error,
 ) error {
@@ -190,7 +190,7 @@ func (a *access) showBelow(
 		}
 		return a.App.Printf("%s%s\n", indent, name)
 	}
-	return each(ctx, client, path, names, hidden, func(name string, s zk.Stat) error {
+	return EachChild(ctx, client, path, names, hidden, func(name string, s zk.Stat) error {
 		if err := a.showNode(join(path, name), indent, name, s); err != nil || depth == 1 {
 			return err
 		}

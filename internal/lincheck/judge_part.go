@@ -76,7 +76,7 @@ func JudgeCounter(calls []CounterCall, limit time.Duration) (Verdict, []CounterC
 		for i, c := range part {
 			ops[i] = porcupine.Operation{ClientId: c.Client, Input: c, Call: c.Asked, Return: c.last()}
 		}
-		if hasOrder(counterModel, ops) {
+		if hasOrder(counterModel, counterReads, ops) {
 			return Accepted
 		}
 		return verdictOf(porcupine.CheckOperationsTimeout(counterModel, ops, limit))

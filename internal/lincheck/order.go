@@ -15,44 +15,59 @@ import (
 const maxOrders = 1 << 22
 
 // hasOrder reports whether it has found an order of the operations that the model accepts. Those that return at
-// math.MaxInt64 may be left out. If it has found none, there may be one all the same.
+// math.MaxInt64 may be left out. If it has found none, there may be one all the same: it looks at maxOrders situations.
+// Reads reports whether an operation changes nothing wherever the model accepts it. States must be comparable.
 //
 // Porcupine looks for the same, but takes far too long if a few dozen operations overlap and some of them may be left
-// out. Two rules help. An operation that changes nothing, and is right as things are, may come at once: whatever comes
-// then would have been right without it. And those that return first are tried first. States must be comparable.
-func hasOrder(model porcupine.Model, ops []porcupine.Operation) bool {
+// out. Three rules help. A read that is right as things are may come at once: whatever comes then would have been right
+// without it. Operations that return first are tried first, and those that may be left out last. And if there is no
+// order from a situation on, there is none from one that differs only in that more was done of what may be left out.
+func hasOrder(model porcupine.Model, reads func(input any) bool, ops []porcupine.Operation) bool {
 	s := orderSearch{
-		model: model, ops: slices.Clone(ops), seen: make(map[uint64]struct{}), seed: maphash.MakeSeed(),
+		model: model, reads: reads, ops: slices.Clone(ops), dead: make(map[uint64][][]byte), seed: maphash.MakeSeed(),
 	}
 	slices.SortStableFunc(s.ops, func(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) })
+	for s.known < len(ops) && s.ops[s.known].Return != math.MaxInt64 {
+		s.known++
+	}
 	return s.from(make([]byte, len(ops)), model.Init())
 }
 
 // orderSearch is a search for an order.
 type orderSearch struct {
 	model porcupine.Model
+	reads func(input any) bool
 	ops   []porcupine.Operation // by their returns
-	seen  map[uint64]struct{}   // situations from which there is no order, by their hash values
+	known int                   // how many must be done: the first ones
 	seed  maphash.Seed
+	// dead has what was done of the operations that may be left out, in situations from which there is no order, by the
+	// hash value of all else in the situation.
+	dead   map[uint64][][]byte
+	looked int // situations
 }
 
 // from reports whether it has found an order of those operations that are not done yet, from a state on.
 func (s *orderSearch) from(done []byte, state any) bool {
 	done = slices.Clone(done)
 	next := s.next(done)
-	for ; s.skipIdle(done, next, state); next = s.next(done) {
+	for ; s.read(done, next, state); next = s.next(done) {
 	}
 	if len(next) == 0 {
 		return true
 	}
-	here := s.hash(done, state)
-	if _, known := s.seen[here]; known || len(s.seen) == maxOrders {
+	if s.looked++; s.looked > maxOrders {
 		return false
 	}
-	s.seen[here] = struct{}{}
+	here, optional := s.hash(done[:s.known], state), slices.Clone(done[s.known:])
+	for _, less := range s.dead[here] {
+		if includes(optional, less) {
+			return false
+		}
+	}
+	s.dead[here] = append(s.dead[here], optional)
 	for _, i := range next {
 		ok, after := s.model.Step(state, s.ops[i].Input, s.ops[i].Output)
-		if !ok || after == state { // it may be left out, or it would have been skipped
+		if !ok || i >= s.known && after == state {
 			continue
 		}
 		done[i] = 1
@@ -64,11 +79,21 @@ func (s *orderSearch) from(done []byte, state any) bool {
 	return false
 }
 
+// includes reports whether all that is done in less is done in more.
+func includes(more, less []byte) bool {
+	for i, d := range less {
+		if d > more[i] {
+			return false
+		}
+	}
+	return true
+}
+
 // next returns the operations that may come next: those that were called before any that is not done has returned. It
 // returns none if all that are not done may be left out.
 func (s *orderSearch) next(done []byte) (next []int) {
 	first := slices.Index(done, 0) // which returns first
-	if first < 0 || s.ops[first].Return == math.MaxInt64 {
+	if first < 0 || first >= s.known {
 		return nil
 	}
 	for i := first; i < len(s.ops); i++ {
@@ -79,18 +104,17 @@ func (s *orderSearch) next(done []byte) (next []int) {
 	return next
 }
 
-// skipIdle marks those of the next operations as done that change nothing, and reports whether there were any.
-func (s *orderSearch) skipIdle(done []byte, next []int, state any) (skipped bool) {
+// read marks those of the next operations as done that are reads and right as things are, and reports whether there
+// were any.
+func (s *orderSearch) read(done []byte, next []int, state any) (some bool) {
 	for _, i := range next {
-		op := s.ops[i]
-		if op.Return == math.MaxInt64 {
-			continue
-		}
-		if ok, after := s.model.Step(state, op.Input, op.Output); ok && after == state {
-			done[i], skipped = 1, true
+		if op := s.ops[i]; i < s.known && s.reads(op.Input) {
+			if ok, _ := s.model.Step(state, op.Input, op.Output); ok {
+				done[i], some = 1, true
+			}
 		}
 	}
-	return skipped
+	return some
 }
 
 // hash returns a hash value of a situation. If two have the same, an order may be missed, and none is made up.

@@ -50,7 +50,9 @@ var valueModel = porcupine.Model{
 
 // CheckValue checks that the calls can be those of one value whose node is missing at first, as CheckCounter does.
 func CheckValue(calls []ValueCall, dir string) error {
-	return judgeCalls(valueModel, "a value", slices.DeleteFunc(calls, func(c ValueCall) bool { return c.Vain }),
+	reads := func(input any) bool { return input.(ValueCall).Read }
+	calls = slices.DeleteFunc(calls, func(c ValueCall) bool { return c.Vain })
+	return judgeCalls(valueModel, reads, "a value", calls,
 		func(c ValueCall) porcupine.Operation {
 			return porcupine.Operation{ClientId: c.Client, Input: c, Call: c.Asked, Return: c.Done}
 		}, dir)

@@ -138,6 +138,7 @@ type edge struct {
 type node struct {
 	Hold
 	inside []*Wait
+	ends   bool // a wait inside of it is not stuck
 }
 
 // spot is what is known of a place: the holds, by token, and the waits, as they stand in line.
@@ -195,12 +196,19 @@ func (g *graph) spot(path, kind string) *spot {
 }
 
 // reduce takes away what can go on. When a wait is taken away, others may go on: those for what it holds, and those
-// behind it.
+// behind it. Only these are looked at again, and for each hold once, so that thousands of waits take no minutes.
 func (g *graph) reduce() {
 	todo := slices.Clone(g.waits)
 	queued := make(map[*Wait]bool, len(todo))
 	for _, w := range todo {
 		queued[w] = true
+	}
+	again := func(waits []*Wait) {
+		for _, w := range waits {
+			if !g.gone[w] && !queued[w] {
+				todo, queued[w] = append(todo, w), true
+			}
+		}
 	}
 	for len(todo) > 0 {
 		w := todo[0]
@@ -209,27 +217,43 @@ func (g *graph) reduce() {
 			continue
 		}
 		g.gone[w] = true
-		again := func(path, kind string) {
-			for _, other := range g.spot(path, kind).waits {
-				if !g.gone[other] && !queued[other] {
-					todo, queued[other] = append(todo, other), true
-				}
-			}
-		}
 		for _, path := range w.Paths {
-			again(path, w.Kind)
+			again(g.behind(w, path))
 		}
 		for _, h := range w.Holds {
-			for _, path := range h.Paths {
-				again(path, h.Kind)
+			n := g.holds[h.Token]
+			if n.ends {
+				continue
+			}
+			n.ends = true
+			for _, path := range n.Paths {
+				again(g.spot(path, n.Kind).waits)
 			}
 		}
 	}
 }
 
-// stuck reports whether the hold cannot end.
-func (g *graph) stuck(n *node) bool {
-	return !slices.ContainsFunc(n.inside, func(w *Wait) bool { return g.gone[w] })
+// behind returns the waits behind one that is gone that it may have held up: the first that is left, and if that is a
+// reader also the one behind it, and so on.
+func (g *graph) behind(w *Wait, path string) (list []*Wait) {
+	waits := g.spot(path, w.Kind).waits
+	for _, other := range waits[standsAt(w, waits):] {
+		if other.Czxid == w.Czxid || g.gone[other] {
+			continue
+		}
+		if list = append(list, other); other.Kind != Reader {
+			break
+		}
+	}
+	return list
+}
+
+// standsAt returns how many of a spot's waits came before a wait.
+func standsAt(w *Wait, waits []*Wait) int {
+	at, _ := slices.BinarySearchFunc(waits, w.Czxid, func(other *Wait, czxid int64) int {
+		return cmp.Compare(other.Czxid, czxid)
+	})
+	return at
 }
 
 // reason is why a wait is stuck: one of hold and ahead.
@@ -246,9 +270,9 @@ func (g *graph) reasons(w *Wait) []reason {
 		if list := g.held(w, path, s); list != nil {
 			return list
 		}
-		for _, other := range slices.Backward(s.waits) {
+		for _, other := range slices.Backward(s.waits[:standsAt(w, s.waits)]) {
 			switch {
-			case w.Czxid == 0, other.Czxid == 0, other.Czxid >= w.Czxid, g.gone[other]: // not before it, or not stuck
+			case other.Czxid == 0, g.gone[other]: // in no line, or not stuck
 			case other.Kind == Reader && w.Kind == Reader:
 			default:
 				return []reason{{path: path, ahead: other}}
@@ -262,7 +286,7 @@ func (g *graph) reasons(w *Wait) []reason {
 func (g *graph) held(w *Wait, path string, s *spot) (list []reason) {
 	permits := 0
 	for _, n := range s.holds {
-		if !g.stuck(n) {
+		if n.ends {
 			continue
 		}
 		switch w.Kind {

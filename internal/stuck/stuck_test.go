@@ -3,6 +3,7 @@ package stuck_test
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"testing"
@@ -165,5 +166,24 @@ func TestManyWaits(t *testing.T) {
 	waits[0].Paths = []string{"/free"}
 	if found := stuck.Find(waits); len(found) != 0 {
 		t.Fatal(len(found))
+	}
+}
+
+// Half of the calls that wait for permits wait inside of one hold. It ends with the first of them, and all go on.
+func TestThousandsOfWaitsGoOnOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	const many = 5000
+	var waits []*stuck.Wait
+	for i := range int64(many) {
+		inside := hold("/other", i+2, stuck.Exclusive)
+		if i%2 == 0 {
+			inside = hold("/permits", 1, stuck.Permit)
+		}
+		w := wait(strconv.FormatInt(i%9, 10), "/permits", i+10, stuck.Permit, inside)
+		waits = append(waits, permits(w, 1, 3))
+	}
+	rand.Shuffle(len(waits), func(i, k int) { waits[i], waits[k] = waits[k], waits[i] })
+	if found := stuck.Find(waits); len(found) > 0 {
+		t.Errorf("got %d deadlocks, want none", len(found))
 	}
 }

@@ -18,10 +18,11 @@ import (
 )
 
 const (
-	// maxRecord bounds a record. What is longer leaves its last waits out.
-	maxRecord = 64 << 10
-	// maxClients bounds how many records are read.
-	maxClients = 10_000
+	// maxRecord bounds what a record tells of its waits, in bytes, and maxConfirmed the keys, of 35 bytes each; the last
+	// ones are left out. A record of more than maxData bytes is not of ours.
+	maxRecord, maxConfirmed, maxData = 64 << 10, 4000, 256 << 10
+	// maxClients and maxRead bound how many records are read, and how many bytes of them.
+	maxClients, maxRead = 10_000, 32 << 20
 )
 
 // bellName is the node that is written with each new confirmation, so that those who wait look again.
@@ -50,6 +51,7 @@ func recordName(session int64) string { return "0x" + strconv.FormatUint(uint64(
 // encode returns a record's data.
 func (r Record) encode(mine map[uint64]*stuck.Wait) []byte {
 	size := 0
+	r.Confirmed = r.Confirmed[:min(len(r.Confirmed), maxConfirmed)]
 	for _, id := range slices.Sorted(maps.Keys(mine)) {
 		b, err := json.Marshal(mine[id])
 		if size += len(b); err != nil || size > maxRecord {
@@ -66,16 +68,15 @@ func (r Record) encode(mine map[uint64]*stuck.Wait) []byte {
 }
 
 // Read reads what all clients tell. It leaves out what is none of their own: a record counts only if its node is
-// of the session that its name says.
+// of the session that its name says. It stops after maxRead bytes: others may write anything there.
 func Read(ctx context.Context, sess *zk.Session, path string) (map[string]*Record, error) {
 	names, _, err := sess.Children(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	if len(names) > maxClients {
-		names = names[:maxClients]
-	}
+	names = names[:min(len(names), maxClients)]
 	records := make(map[string]*Record, len(names))
+	read := 0
 	for names := range slices.Chunk(names, 64) {
 		b := sess.Batch()
 		asked := make([]*zk.Future[zk.Data], len(names))
@@ -96,9 +97,13 @@ func Read(ctx context.Context, sess *zk.Session, path string) (map[string]*Recor
 			case err != nil:
 				return nil, err
 			}
+			if read += len(node.Data); read > maxRead {
+				return records, nil
+			}
 			session, _, _ := strings.Cut(name, "-")
 			r := new(Record)
-			if session != recordName(node.Stat.EphemeralOwner) || json.Unmarshal(node.Data, r) != nil {
+			if len(node.Data) > maxData || session != recordName(node.Stat.EphemeralOwner) ||
+				json.Unmarshal(node.Data, r) != nil {
 				continue
 			}
 			r.Session = node.Stat.EphemeralOwner

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// maxRecord bounds what a record tells of its waits, in bytes, and maxConfirmed the keys, of 35 bytes each; the last
-	// ones are left out. A record of more than maxData bytes is not of ours.
+	// maxRecord bounds what a record tells of its waits, in bytes, and maxConfirmed the keys, of 35 bytes each; the
+	// last ones are left out. A record of more than maxData bytes is not of ours.
 	maxRecord, maxConfirmed, maxData = 64 << 10, 4000, 256 << 10
 	// maxClients and maxRead bound how many records are read, and how many bytes of them.
 	maxClients, maxRead = 10_000, 32 << 20

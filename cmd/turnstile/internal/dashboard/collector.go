@@ -24,11 +24,7 @@ const (
 	maxLooked = 500 // paths
 	maxRecent = 20  // changes of holders
 
-	// Lines that are longer are not read: each contender is a request, and no page shows so many.
-	maxLine = 5000
-
-	maxExamined   = 5000   // nodes, for findings
-	maxContenders = 50_000 // of all lines that show who waits for whom
+	maxExamined = 5000 // nodes, for findings
 )
 
 // A collector keeps what is shown up to date. It follows one survey all the time, so that there is a history; lines,
@@ -179,15 +175,6 @@ func newCollector(ctx context.Context, source ensemble.Source, data bool) *colle
 func (c *collector) lines(ctx context.Context, last map[string]ensemble.Line, all bool) map[string]ensemble.Line {
 	s, now := c.now()
 	wanted := ensemble.Crowded(s, all, now)
-	left := maxContenders
-	wanted = slices.DeleteFunc(wanted, func(e survey.Entry) bool {
-		n := e.Waiting + e.Holding
-		if n > min(left, maxLine) {
-			return true
-		}
-		left -= n
-		return false
-	})
 	lines := make(map[string]ensemble.Line, len(wanted))
 	for _, e := range wanted {
 		if l, ok := last[e.Path]; ok {
@@ -202,7 +189,7 @@ func (c *collector) lines(ctx context.Context, last map[string]ensemble.Line, al
 func (c *collector) readLock(ctx context.Context, path string, last lockRead) lockRead {
 	s, now := c.now()
 	e, ok := s.Entry(path)
-	if !ok || e.Waiting+e.Holding > maxLine {
+	if !ok || ensemble.TooLong(e) {
 		return lockRead{line: ensemble.Line{Entry: e, Read: now}}
 	}
 	if len(ensemble.Stale([]survey.Entry{e}, map[string]ensemble.Line{path: last.line}, now)) == 0 {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/ensemble"
 	"github.com/seed-a3166700/turnstile/lock"
 )
 
@@ -81,7 +82,7 @@ func (d *Dashboard) lockPage(r *http.Request) *page {
 	if ok {
 		d.collector.look(path)
 		read, _ = d.collector.locks.get(p.ctx, d.collector, path)
-		b.TooLong = e.Holding+e.Waiting > maxLine
+		b.TooLong = ensemble.TooLong(e)
 	}
 	if read.line.Err != nil {
 		b.Error = clean(command.OneLine(read.line.Err))

@@ -140,6 +140,7 @@ func TestLargeDeadlocksAreDrawnInPart(t *testing.T) {
 // A line that is too long is not read, and what is read of all lines is bounded.
 func TestLongLinesAreLeftOut(t *testing.T) {
 	t.Parallel()
+	const maxLine = 5000 // see ensemble.TooLong
 	w, s := new(world), &survey.Snapshot{Mode: survey.Live, Listed: 1}
 	for i, n := range []int{maxLine + 1, maxLine, 3} {
 		w.add(s, "/"+string(rune('a'+i)), survey.Lock, slices.Repeat([]string{"x"}, n)...)

@@ -23,7 +23,14 @@ const (
 	maxLines = 200              // so many lines are read for the waits and the sessions
 	atOnce   = 16               // at a time
 	lineAge  = 10 * time.Second // after which a line is read again, as the survey does not tell of each waiter
+
+	// A line of more contenders than maxLine is not read, and not more lines at once than have maxContenders: each is a
+	// request, and nothing shows so many.
+	maxLine, maxContenders = 5000, 50_000
 )
+
+// TooLong reports whether the line of a lock is too long to be read.
+func TooLong(e survey.Entry) bool { return e.Holding+e.Waiting > maxLine }
 
 // A Line is the line of a lock, as it was when the lock was like Entry.
 type Line struct {
@@ -34,7 +41,7 @@ type Line struct {
 }
 
 // Crowded returns the locks whose lines show who waits for whom: those with waiters, with all also those that are held,
-// the longest waits first, and not all of them if there are many.
+// the longest waits first. Not all of them if there are many, and none whose line is too long.
 func Crowded(s *survey.Snapshot, all bool, now time.Time) []survey.Entry {
 	var list []survey.Entry
 	for _, e := range s.Entries {
@@ -43,7 +50,15 @@ func Crowded(s *survey.Snapshot, all bool, now time.Time) []survey.Entry {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b survey.Entry) int { return cmp.Compare(Longest(b, now), Longest(a, now)) })
-	return list[:min(len(list), maxLines)]
+	left := maxContenders
+	return slices.DeleteFunc(list[:min(len(list), maxLines)], func(e survey.Entry) bool {
+		n := e.Waiting + e.Holding
+		if TooLong(e) || n > left {
+			return true
+		}
+		left -= n
+		return false
+	})
 }
 
 // Stale returns those of some locks whose lines have changed since they were read, or were read long ago.

@@ -4,6 +4,7 @@ package top
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
@@ -40,6 +41,13 @@ func (m *model) line() page {
 		}
 		p.top = append(p.top,
 			fmt.Sprintf("%s%s, %d held, %d waiting", ensemble.KindWord(e), layout, e.Holding, e.Waiting))
+		if ensemble.TooLong(e) {
+			p.top = append(p.top, "The line is too long to be read. Those in front are shown.")
+			l.List = slices.Clone(e.Holders)
+			if e.First != nil {
+				l.List = append(l.List, *e.First)
+			}
+		}
 		if e.Groups > 1 {
 			p.top = append(p.top, "Not all contenders here exclude each other.")
 		}

@@ -449,13 +449,13 @@ func (m *model) stale(v view) []survey.Entry {
 	now := time.Now()
 	if v == viewLock {
 		e, ok := m.snapshotEntry(m.path)
-		if !ok || e.Holding+e.Waiting == 0 {
+		if !ok || e.Holding+e.Waiting == 0 || ensemble.TooLong(e) {
 			return nil
 		}
 		return ensemble.Stale([]survey.Entry{e}, m.lines, now)
 	}
 	for path := range m.lines {
-		if e, ok := m.snapshot.Entry(path); !ok || e.Holding+e.Waiting == 0 {
+		if e, ok := m.snapshot.Entry(path); !ok || e.Holding+e.Waiting == 0 || ensemble.TooLong(e) {
 			delete(m.lines, path)
 		}
 	}

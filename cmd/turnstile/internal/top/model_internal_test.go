@@ -118,6 +118,25 @@ func TestWaitsAreATree(t *testing.T) {
 	}
 }
 
+// A line of thousands is not read. What the survey tells of it is shown.
+func TestLineThatIsTooLongIsNotRead(t *testing.T) {
+	t.Parallel()
+	m := crowd(t, "/a 1 "+strings.Repeat("2", 5000), "/b 1 2")
+	m.lines = make(map[string]ensemble.Line)
+	if stale := m.stale(viewWaits); len(stale) != 1 || stale[0].Path != "/b" {
+		t.Errorf("the waits: got %v, want /b alone", stale)
+	}
+	m.path = "/a"
+	m.show(viewLock)
+	if stale := m.stale(viewLock); len(stale) > 0 {
+		t.Errorf("the line: got %v, want that it is not read", stale)
+	}
+	const told = "The line is too long to be read. Those in front are shown."
+	if p := m.page(); len(p.rows) != 2 || !slices.Contains(p.top, told) {
+		t.Errorf("got %d rows below %q", len(p.rows), p.top)
+	}
+}
+
 // Whatever the size, each view fits.
 func TestViewsFitIntoEachSize(t *testing.T) {
 	t.Parallel()

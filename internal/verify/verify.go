@@ -7,6 +7,7 @@ package verify
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/counter"
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/lincheck"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -59,10 +61,7 @@ type run struct {
 // the cause then. It returns an error, and no report, if it could not begin: ErrExists, or the client's. It closes all
 // clients but the first.
 func Run(ctx context.Context, clients []*zk.Client, cfg Config) (*Report, error) {
-	if _, err := clients[0].CreateNode(ctx, zk.Node{Path: cfg.Path, ACL: cfg.ACL}); err != nil {
-		if errors.Is(err, zk.NodeExists) {
-			return nil, fmt.Errorf("%s: %w", cfg.Path, ErrExists)
-		}
+	if err := begin(ctx, clients[0], cfg); err != nil {
 		return nil, err
 	}
 	r := &run{
@@ -83,6 +82,32 @@ func Run(ctx context.Context, clients []*zk.Client, cfg Config) (*Report, error)
 	}
 	r.report.Left = r.clean(context.WithoutCancel(ctx))
 	return r.report, nil
+}
+
+// begin creates the run's node. Its data tells it from others' after a lost reply. So it is not taken for one of
+// theirs, and is not left behind if begin fails.
+func begin(ctx context.Context, client *zk.Client, cfg Config) error {
+	stamp := rand.Text()
+	_, err := attempt.Run(ctx, client, func(sess *zk.Session) (none struct{}, err error) {
+		_, err = sess.CreateNode(ctx, zk.Node{Path: cfg.Path, Data: []byte(stamp), ACL: cfg.ACL})
+		if !errors.Is(err, zk.NodeExists) {
+			return none, err
+		}
+		data, _, err := sess.Get(ctx, cfg.Path)
+		if err == nil && string(data) != stamp {
+			err = fmt.Errorf("%s: %w", cfg.Path, ErrExists)
+		}
+		return none, err
+	})
+	if err == nil || errors.Is(err, ErrExists) {
+		return err
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
+	defer cancel()
+	if data, stat, e := client.Get(last, cfg.Path); e == nil && string(data) == stamp {
+		_ = client.Delete(last, cfg.Path, stat.Version) // err says more
+	}
+	return err
 }
 
 // round lets the clients work, and judges what they saw.

@@ -87,7 +87,7 @@ var rules = []rule{
 		foreign: []string{"golang.org/x/sync"},
 	},
 	{path: "internal/lincheck", foreign: []string{"github.com/anishathalye/porcupine"}},
-	{path: "internal/verify", ours: []string{"zk", "counter", "lock", "internal/lincheck"}},
+	{path: "internal/verify", ours: []string{"zk", "counter", "lock", "internal/attempt", "internal/lincheck"}},
 	{path: "internal/measure", ours: []string{"lock"}},
 	{path: "cmd/turnstile/internal/supervise", ours: []string{"zk"}, foreign: []string{"golang.org/x/sys"}},
 	{

@@ -5,6 +5,7 @@ package survey
 import (
 	"context"
 	"errors"
+	"iter"
 	"maps"
 	stdpath "path"
 	"slices"
@@ -216,16 +217,33 @@ func (s *Survey) under(ctx context.Context, sess *zk.Session) error {
 	return err
 }
 
-// live follows by a watch.
+// live follows by watches: one on the root, and if that is a lock itself, on what belongs to it beside it.
 func (s *Survey) live(ctx context.Context, sess *zk.Session) error {
-	w, err := attempt.Ask(ctx, sess, func() (*zk.Watch, error) { return sess.WatchRecursive(ctx, s.cfg.Root) })
-	if err != nil {
-		return err
+	paths := []string{s.cfg.Root}
+	for _, end := range append([]string{kazooQueue}, beside...) {
+		if s.cfg.Root != "/" {
+			paths = append(paths, s.cfg.Root+end)
+		}
 	}
-	defer w.Close()
+	var watches []*zk.Watch
+	defer func() {
+		for _, w := range watches {
+			w.Close()
+		}
+	}()
+	for _, path := range paths {
+		w, err := attempt.Ask(ctx, sess, func() (*zk.Watch, error) { return sess.WatchRecursive(ctx, path) })
+		if path != s.cfg.Root && errors.Is(err, zk.NoAuth) { // what may not be read cannot be shown
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		watches = append(watches, w)
+	}
 	var large map[string]struct{}
 	for since := time.Now(); ; {
-		for _, ok := w.Poll(); ok; _, ok = w.Poll() { // what has happened so far will be read
+		for range pending(watches) { // what has happened so far will be read
 		}
 		began := time.Now()
 		r := newReading(s.client, s.cfg.Config)
@@ -240,7 +258,7 @@ func (s *Survey) live(ctx context.Context, sess *zk.Session) error {
 		rested := time.Now().Add(busyShare * time.Since(began))
 		large = r.tooLarge
 		s.publish(r.snapshot(), Live)
-		if err := s.events(ctx, sess, w, r); !errors.Is(err, errAgain) {
+		if err := s.events(ctx, sess, watches, r); !errors.Is(err, errAgain) {
 			return err
 		}
 		if err := pause(ctx, time.Until(rested)); err != nil {
@@ -249,8 +267,21 @@ func (s *Survey) live(ctx context.Context, sess *zk.Session) error {
 	}
 }
 
+// pending returns the events that have arrived.
+func pending(watches []*zk.Watch) iter.Seq[zk.Event] {
+	return func(yield func(zk.Event) bool) {
+		for _, w := range watches {
+			for e, ok := w.Poll(); ok; e, ok = w.Poll() {
+				if !yield(e) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // events keeps a reading up to date, until it would miss something.
-func (s *Survey) events(ctx context.Context, sess *zk.Session, w *zk.Watch, r *reading) error {
+func (s *Survey) events(ctx context.Context, sess *zk.Session, watches []*zk.Watch, r *reading) error {
 	var rate rate
 	var took time.Duration // the last pass
 	again := time.NewTimer(reread)
@@ -263,12 +294,14 @@ func (s *Survey) events(ctx context.Context, sess *zk.Session, w *zk.Watch, r *r
 	var late <-chan time.Time
 	for {
 		dirty := make(map[string]struct{})
-		w.AfterFunc(func() {
-			select {
-			case arrived <- struct{}{}:
-			default:
-			}
-		})
+		for _, w := range watches {
+			w.AfterFunc(func() {
+				select {
+				case arrived <- struct{}{}:
+				default:
+				}
+			})
+		}
 		select {
 		case <-arrived:
 		case <-late:
@@ -284,7 +317,7 @@ func (s *Survey) events(ctx context.Context, sess *zk.Session, w *zk.Watch, r *r
 			return err
 		}
 		n := 0
-		for e, ok := w.Poll(); ok; e, ok = w.Poll() {
+		for e := range pending(watches) {
 			if n++; e.Type == zk.EventResynced {
 				return errAgain
 			}
@@ -375,9 +408,10 @@ func (r *reading) touch(e zk.Event, dirty, lazy map[string]struct{}) {
 			dirty[path] = struct{}{}
 		}
 	}
+	child := name
 	for up := parent; len(up) >= len(r.cfg.Root); up = stdpath.Dir(up) {
 		switch kind := r.known[up]; {
-		case kind.Contended() && kind.closed():
+		case kind.Contended() && kind.covers(child):
 			mark(up)
 			return
 		case kind == ClassicQueue:
@@ -389,6 +423,10 @@ func (r *reading) touch(e zk.Event, dirty, lazy map[string]struct{}) {
 		if up == r.cfg.Root {
 			break
 		}
+		child = stdpath.Base(up)
+	}
+	if permitsDir(stdpath.Base(parent)) { // of a semaphore that nobody has used
+		mark(stdpath.Dir(parent))
 	}
 	of, ok := besideOf(path)
 	if !ok {
@@ -406,15 +444,16 @@ func (r *reading) touch(e zk.Event, dirty, lazy map[string]struct{}) {
 	switch {
 	case ok: // a record or a mark of the lock beside it
 		mark(of)
+		mark(parent)
 	case contender(name):
 		mark(parent)
 	case e.Type == zk.EventDataChanged:
 		mark(path)
-	case !isKnown: // what is above it is not read, or will be
 	case e.Type == zk.EventDeleted:
 		r.forget(path)
 		delete(dirty, path)
 		mark(parent)
+	case !isKnown: // what is above it is not read, or will be
 	case e.Type == zk.EventCreated:
 		dirty[path] = struct{}{}
 		mark(parent)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/survey"
+	"github.com/seed-a3166700/turnstile/internal/test/soak"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
@@ -90,7 +91,7 @@ func disturb(t *testing.T, sess *zk.Session, random *rand.Rand, steps int) {
 // Whatever happens, the survey shows in the end what a reading shows.
 func TestFollowingShowsWhatAReadingShows(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(20) {
+	for seed := range uint64(soak.Pick(40, 1500)) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {

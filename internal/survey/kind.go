@@ -35,10 +35,23 @@ func (k Kind) Contended() bool {
 	return slices.Contains([]Kind{Lock, Election, Support, Permits, KazooPermits}, k)
 }
 
-// closed reports whether all nodes below a path of this kind are parts of it: it is not looked into for further locks.
-func (k Kind) closed() bool {
-	return slices.Contains([]Kind{Permits, KazooPermits, Queue, ClassicQueue}, k)
+// covers reports whether a child of this name, and what is below it, is a part of a path of this kind: it is not looked
+// into for further locks.
+func (k Kind) covers(name string) bool {
+	switch k {
+	case Permits:
+		return permitsDir(name)
+	case KazooPermits, Queue, ClassicQueue:
+		return true
+	case Lock, Election, Support, Absent, Free, Other:
+	}
+	return false
 }
+
+// permitsDir reports whether semaphores have a directory of this name.
+func permitsDir(name string) bool { return name == leases || name == locks }
+
+const leases, locks = "leases", "locks" // the directories of Curator's semaphore, and of ours
 
 // Names of children.
 var (
@@ -80,7 +93,7 @@ func Recognise(children []string, data []byte) Kind {
 		return slices.ContainsFunc(contenders, func(c line.Contender) bool { return c.Marker == m })
 	}
 	switch {
-	case slices.Contains(children, "leases"): // where Curator's semaphore has its permits, and ours
+	case slices.Contains(children, leases):
 		return Permits
 	case len(contenders) == 0 && slices.ContainsFunc(children, kazooLease.MatchString):
 		return KazooPermits

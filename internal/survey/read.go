@@ -151,8 +151,9 @@ type reading struct {
 	mu       sync.Mutex // guards the fields below while it reads
 	wake     sync.Cond  // todo is longer, or busy is 0
 	todo     []string
-	busy     int             // workers that read a node
-	known    map[string]Kind // what has been listed
+	first    map[string]struct{} // what the pass has begun with: nothing is read twice in a pass
+	busy     int                 // workers that read a node
+	known    map[string]Kind     // what has been listed
 	entries  map[string]Entry
 	denied   map[string]struct{}
 	tooLarge map[string]struct{}
@@ -186,6 +187,10 @@ func (r *reading) whole(ctx context.Context) error {
 // pass reads what is at these paths, and what is new below them.
 func (r *reading) pass(ctx context.Context, paths []string) error {
 	r.todo, r.err = paths, nil
+	r.first = make(map[string]struct{}, len(paths))
+	for _, path := range paths {
+		r.first[path] = struct{}{}
+	}
 	limited, cancel := context.WithTimeoutCause(ctx, r.cfg.Time, errTime)
 	defer cancel()
 	var group sync.WaitGroup
@@ -211,7 +216,8 @@ func (r *reading) again(ctx context.Context, paths []string) error {
 	}
 	inside := func(path string) bool {
 		for path != r.cfg.Root {
-			if path = stdpath.Dir(path); r.known[path].closed() {
+			name := stdpath.Base(path)
+			if path = stdpath.Dir(path); r.known[path].covers(name) {
 				return true
 			}
 		}
@@ -231,7 +237,10 @@ func (r *reading) snapshot() *Snapshot {
 	for path, e := range r.entries {
 		// The line of a kazoo Semaphore is a lock beside its path.
 		of, queue := strings.CutSuffix(path, kazooQueue)
-		if !queue || r.entries[of].Kind != KazooPermits {
+		inLine := queue && r.entries[of].Kind == KazooPermits
+		// The directories of a semaphore that nobody uses look like free locks.
+		idle := e.Kind == Free && permitsDir(stdpath.Base(path)) && r.entries[stdpath.Dir(path)].Kind == Permits
+		if !inLine && !idle {
 			s.Entries = append(s.Entries, e)
 		}
 	}
@@ -288,16 +297,17 @@ func (r *reading) note(path string, f found, err error) {
 	if f.gone {
 		return
 	}
-	r.closings = r.closings || f.kind.closed() && !before.closed()
+	r.closings = r.closings || f.kind.covers(leases) && f.kind != before
 	r.known[path] = f.kind
 	if f.entry != nil {
 		r.entries[path] = *f.entry
 	}
 	for _, below := range f.below {
 		_, known := r.known[below]
+		_, first := r.first[below]
 		_, denied := r.denied[below]
 		_, large := r.tooLarge[below]
-		if !known && !denied && !large { // what was refused is asked for again by the next whole reading
+		if !known && !first && !denied && !large { // what was refused is asked for again by the next whole reading
 			r.todo = append(r.todo, below)
 		}
 	}
@@ -352,9 +362,8 @@ func (r *reading) visit(ctx context.Context, path string) (found, error) {
 	}
 	f := found{kind: Recognise(l.names, l.data)}
 	f.entry = &Entry{Path: path, Kind: f.kind, Layout: Layout(f.kind, l.names)}
-	if !f.kind.closed() {
-		f.below = below(path, l.names)
-	}
+	others := slices.DeleteFunc(slices.Clone(l.names), f.kind.covers)
+	f.below = below(path, others)
 	if !f.kind.Contended() {
 		if f.kind == Other || f.kind == Free && !used(l.stat) {
 			f.entry = nil
@@ -365,7 +374,12 @@ func (r *reading) visit(ctx context.Context, path string) (found, error) {
 	switch empty := f.entry.Holding+f.entry.Waiting == 0; {
 	case empty && f.kind == KazooPermits: // they only have such names
 		return found{kind: Other, below: below(path, l.names)}, err
-	case empty && f.kind != Permits:
+	case empty && f.kind == Permits: // a semaphore that nobody uses, or a directory with a lock of that name
+		f.kind, f.below = Other, below(path, l.names)
+		if len(others) > 0 {
+			f.entry = nil
+		}
+	case empty:
 		f.entry.Kind = Free // all have left meanwhile
 	}
 	return f, err

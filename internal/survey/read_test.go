@@ -117,6 +117,32 @@ func TestNoPathEndsAReading(t *testing.T) {
 	})
 }
 
+// A child that is named like a semaphore's directory does not hide the locks beside it, nor its own.
+func TestDirectoryNamedLeasesHidesNoLock(t *testing.T) {
+	t.Parallel()
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+		sess := srv.Session(t, 20*time.Second)
+		held := guid + "-lock-"
+		for _, path := range []string{
+			"/jobs/leases/" + held, "/jobs/nightly/" + held, "/pool/leases/" + guid + "-lease-", "/pool/below/" + held,
+			"/rent/leases/" + held,
+		} {
+			node := zk.Node{Path: path, Mode: zk.EphemeralSequential}
+			if _, err := sess.CreateAll(t.Context(), node, zk.Parents{}); err != nil {
+				t.Fatal(path, err)
+			}
+		}
+		s, err := survey.Read(t.Context(), srv.Client(t, 20*time.Second), survey.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantShown(t, s, []string{
+			"/jobs/leases lock curator 1 0", "/jobs/nightly lock curator 1 0", "/pool permits curator 1 0",
+			"/pool/below lock curator 1 0", "/rent permits curator 0 0", "/rent/leases lock curator 1 0",
+		})
+	})
+}
+
 // Names that begin as those of a queue's items do are not items, unless they end in a number.
 func TestLocksNamedLikeQueuesAreShown(t *testing.T) {
 	t.Parallel()

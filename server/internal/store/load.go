@@ -10,15 +10,16 @@ import (
 )
 
 // Load builds the tree from the store; from a new store, the tree of a new server. It deletes ephemeral nodes whose
-// session is gone, and makes that durable before it returns.
+// session is gone, which takes a zxid, and makes that durable before it returns.
 func (s *Store) Load(cfg tree.Config) (*tree.Tree, error) {
 	t, loaded, err := s.load(cfg)
 	if err == nil && len(loaded.changes) > 0 {
-		err = s.applyChanges(loaded.changes)
+		err = s.applyChanges(t.Zxid(), loaded.changes)
 	}
 	if err != nil {
 		return nil, err
 	}
+	s.zxid = t.Zxid()
 	return t, nil
 }
 
@@ -61,10 +62,10 @@ func (s *Store) load(cfg tree.Config) (*tree.Tree, loaded, error) {
 }
 
 // applyChanges makes changes durable that were made while the tree was loaded.
-func (s *Store) applyChanges(changes []tree.Change) error {
+func (s *Store) applyChanges(zxid int64, changes []tree.Change) error {
 	b := s.NewBatch()
 	b.Add(changes)
-	if err := b.Apply(s.zxid); err != nil {
+	if err := b.Apply(zxid); err != nil {
 		return err
 	}
 	_, err := b.Wait()

@@ -234,7 +234,7 @@ func (s *Store) fill(ctx context.Context, r io.Reader) (*backup.Manifest, error)
 
 // complete deletes the nodes of sessions, ends the new store at zxid, and closes it.
 func (s *Store) complete(m *backup.Manifest, zxid, seed int64) (*Restored, error) {
-	s.zxid = zxid
+	s.zxid = zxid - 1 // zxid is that of the deletion
 	var v [8]byte
 	binary.BigEndian.PutUint64(v[:], uint64(seed))
 	err := s.db.Set(keySeed, v[:], pebble.Sync)
@@ -247,7 +247,7 @@ func (s *Store) complete(m *backup.Manifest, zxid, seed int64) (*Restored, error
 		err = fmt.Errorf("%w: it has %d nodes, and its manifest says %d", backup.ErrDamaged, loaded.nodes, m.Nodes)
 	}
 	if err == nil && len(loaded.changes) > 0 {
-		err = s.applyChanges(loaded.changes)
+		err = s.applyChanges(zxid, loaded.changes)
 		for _, c := range loaded.changes {
 			if c.Kind == tree.RemoveNode {
 				done.Dropped++

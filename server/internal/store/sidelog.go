@@ -79,9 +79,10 @@ func (l *sideLog) extend(fs vfs.FS, dir string) error {
 	return errors.Join(l.file.Sync(), syncDir(fs, dir))
 }
 
-// prepare encodes a transaction for write. It reports false if the log has no room for it.
+// prepare encodes a transaction for write. It reports false if the log has no room for it, or the transaction has the
+// zxid of the one before: replay tells by the zxid what Pebble has.
 func (l *sideLog) prepare(zxid int64, repr []byte) bool {
-	if len(repr) > sideLimit || l.next+sideHeader+int64(len(repr)) > sideSize {
+	if zxid <= l.last || len(repr) > sideLimit || l.next+sideHeader+int64(len(repr)) > sideSize {
 		return false
 	}
 	l.buf = append(l.buf[:0], make([]byte, sideMAC)...)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -81,6 +82,34 @@ func TestCrashLosesNothingOfTwoLogs(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
+	}
+}
+
+// A handshake that changes a timeout uses no zxid of its own.
+//
+// Promise: 10
+func TestCrashLosesNoTransactionOfTheSameZxid(t *testing.T) {
+	t.Parallel()
+	mem := vfs.NewCrashableMem()
+	s := open(t, store.Config{Dir: "data", FS: mem})
+	tr := load(t, s)
+	commit(t, s, tr, tr.CreateSession(1, 7, 4000))
+	commitInline(t, s, tr, create(tr, "/first", nil))
+	commitInline(t, s, tr, tr.CreateSession(tr.Zxid(), 7, 9000))
+	commitInline(t, s, tr, create(tr, "/second", nil))
+	commitInline(t, s, tr, tr.CreateSession(tr.Zxid(), 7, 6000))
+	after := mem.CrashClone(vfs.CrashCloneCfg{})
+	if err := s.Close(tr.Zxid()); err != nil {
+		t.Fatal(err)
+	}
+	again := open(t, store.Config{Dir: "data", FS: after})
+	tr = load(t, again)
+	wantData(t, tr, map[string][]byte{"/first": nil, "/second": nil})
+	if got := maps.Collect(tr.Sessions())[7]; got != 6000 {
+		t.Errorf("got a timeout of %d ms, want 6000", got)
+	}
+	if err := again.Close(again.Zxid()); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -89,14 +89,14 @@ func (l *Loader) Data(path string, data []byte) error {
 }
 
 // Tree returns the tree as of zxid. It deletes ephemeral nodes whose session was not added, and returns the changes
-// that do so in the store. It returns an error if data is missing. The Loader must not be used again.
+// that do so in the store. They have the next zxid, which is the tree's then: a client that has seen zxid must be told
+// of them when it sets its watches again. It returns an error if data is missing. The Loader must not be used again.
 func (l *Loader) Tree(zxid int64) (*Tree, []Change, error) {
 	t := l.t
 	if l.missing > 0 {
 		return nil, nil, l.errMissing()
 	}
-	t.begin(zxid, 0)
-	t.recountAll()
+	var orphans []*node
 	for _, n := range l.indexed {
 		switch s := t.owner(n); {
 		case n.collected():
@@ -105,8 +105,16 @@ func (l *Loader) Tree(zxid int64) (*Tree, []Change, error) {
 			s.nodes.add(n, inSession)
 			t.ephemerals++
 		default:
-			t.remove(n)
+			orphans = append(orphans, n)
 		}
+	}
+	if len(orphans) > 0 {
+		zxid++
+	}
+	t.begin(zxid, 0)
+	t.recountAll()
+	for _, n := range orphans {
+		t.remove(n)
 	}
 	return t, t.finish(nil, wire.OK).Changes, nil
 }

@@ -37,6 +37,9 @@ func TestLoadingDropsNodesOfUnknownSessions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if s.zxid++; loaded.Zxid() != s.zxid {
+		t.Errorf("got zxid %d, want %d: who has seen the last one has not seen this", loaded.Zxid(), s.zxid)
+	}
 	s.tree = loaded
 	s.store.apply(dropped)
 	if !slices.Equal(s.tree.EphemeralsOf(2), []string{"/q/b"}) || s.tree.EphemeralCount() != 1 {

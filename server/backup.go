@@ -85,7 +85,7 @@ func (o *owner) backupPiece(it *item, piece int) {
 		o.answer(it, code, nil, false)
 		return
 	}
-	run.busy = true
+	run.busy, c.late = true, true
 	asked := *it
 	asked.tail = false
 	o.wg.Go(func() {
@@ -120,6 +120,7 @@ func encodeSummary(snap *store.Snapshot) ([]byte, error) {
 // answerPiece answers a request for a piece.
 func (o *owner) answerPiece(it *item, run *backupRun, data []byte, err error) {
 	run.busy = false
+	defer o.caughtUp(it.conn)
 	if run.gone {
 		it.conn.drop(it)
 		o.endBackup(run)

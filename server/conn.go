@@ -54,6 +54,7 @@ type conn struct {
 	caller     tree.Caller
 	held       uint64 // the last batch with a reply of this connection
 	parked     []item // requests that wait for the client to read its replies, or for their turn
+	late       bool   // a request is answered later: those behind it wait
 	sasl       *saslServer
 	needsFlush bool // is in the owner's list toFlush
 

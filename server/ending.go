@@ -62,6 +62,7 @@ func (o *owner) endPiece(e ending, n int) {
 		if e.request != nil {
 			kept := *e.request
 			e.request = &kept
+			kept.conn.late = !e.own
 		}
 		o.endings = append(o.endings, e)
 		signal(o.queue.wake)
@@ -69,6 +70,7 @@ func (o *owner) endPiece(e ending, n int) {
 		o.answerWrite(e.request, zxid, r.Code, nil, true)
 	case e.request != nil:
 		o.answerWrite(e.request, zxid, r.Code, &wire.StatResponse{}, false)
+		o.caughtUp(e.request.conn)
 	}
 }
 

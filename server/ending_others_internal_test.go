@@ -68,3 +68,38 @@ func TestSessionsAreEndedByTheSuperuserAndOnTheSocket(t *testing.T) {
 	}
 	want("on the socket", own.set(at(c.session), nil), wire.OK)
 }
+
+// A client that sends the next request before it has an answer gets the answers in the same order.
+func TestAnswersThatComeLaterKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{Data: t.TempDir(), SuperDigest: superDigest()}, disk{})
+	victim, c := mustConnect(t, s, wire.ConnectRequest{}), mustConnect(t, s, wire.ConnectRequest{})
+	victim.manyEphemerals(t, 5*endAtOnce)
+	if err := c.authenticate(superPassword); err != nil {
+		t.Fatal(err)
+	}
+	get := &wire.PathWatchRequest{Path: "/"}
+	end := &wire.SetDataRequest{Path: SessionsPath + "/" + sessionName(victim.session), Version: -1}
+	requests := []struct {
+		op  wire.Op
+		req wire.Record
+	}{
+		{wire.OpGetData, get},
+		{wire.OpSetData, end},
+		{wire.OpGetData, get},
+		{wire.OpGetData, &wire.PathWatchRequest{Path: BackupPath + "/0"}},
+		{wire.OpExists, get},
+		{wire.OpGetData, &wire.PathWatchRequest{Path: BackupPath + "/1"}},
+		{wire.OpGetData, get},
+	}
+	for i, r := range requests {
+		if err := c.send(int32(i+100), r.op, r.req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range requests {
+		if h, _, err := c.next(); err != nil || h.Xid != int32(i+100) {
+			t.Fatalf("answer %d: got that of request %d, %v", i, h.Xid-100, err)
+		}
+	}
+}

@@ -45,8 +45,9 @@ func (o *owner) isLarge(it *item) bool {
 	return known && o.tree.Exceeds(&it.conn.caller, it.op, it.req, largeSize)
 }
 
-// mustPark parks a request and reports true if it must wait: for parked requests of its connection, for the client to
-// read earlier replies, which would otherwise fill the memory, or for its turn as a large request.
+// mustPark parks a request and reports true if it must wait: for parked requests of its connection, for an answer that
+// comes later, for the client to read earlier replies, which would otherwise fill the memory, or for its turn as a
+// large request.
 func (o *owner) mustPark(it *item) bool {
 	c := it.conn
 	if len(c.parked) == 0 && !o.mustWait(it, !o.isLarge(it)) {
@@ -56,10 +57,13 @@ func (o *owner) mustPark(it *item) bool {
 	return true
 }
 
-// mustWait reports whether a connection's next request must wait, for its client to read or, unless turn, for its turn.
-// It makes sure that the connection is resumed then.
+// mustWait reports whether a connection's next request must wait: for an answer that comes later, for its client to
+// read or, unless turn, for its turn. It makes sure that the connection is resumed then.
 func (o *owner) mustWait(it *item, turn bool) bool {
 	c := it.conn
+	if c.late {
+		return true
+	}
 	if c.backlog.Load() > softBacklog && c.park() {
 		return true
 	}
@@ -69,6 +73,15 @@ func (o *owner) mustWait(it *item, turn bool) bool {
 	o.large = append(o.large, c)
 	signal(o.queue.wake)
 	return true
+}
+
+// caughtUp has the requests served that waited for an answer.
+func (o *owner) caughtUp(c *conn) {
+	c.late = false
+	if len(c.parked) > 0 {
+		o.large = append(o.large, c)
+		signal(o.queue.wake)
+	}
 }
 
 // resume serves a connection's parked requests until one must wait for the client to read or the turn is used up,

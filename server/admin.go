@@ -36,10 +36,8 @@ func (s *Server) startWeb(ctx context.Context) error {
 		s.metrAddr, err = s.serveWeb(ctx, "metrics", s.cfg.MetricsListen, s.metricsHandler(), nil)
 	}
 	if s.cfg.MetricsTLSListen != "" && err == nil {
-		var cfg *tls.Config
-		if cfg, err = s.withFiles(s.cfg.MetricsTLS, s.cfg.metricsFiles); err == nil {
-			s.metrTLSAddr, err = s.serveWeb(ctx, "metrics", s.cfg.MetricsTLSListen, s.metricsHandler(), cfg)
-		}
+		s.metrTLSAddr, err = s.serveWeb(ctx, "metrics", s.cfg.MetricsTLSListen, s.metricsHandler(),
+			s.cfg.MetricsTLS.Clone())
 	}
 	return err
 }

@@ -15,7 +15,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/seed-a3166700/turnstile/internal/certfile"
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
@@ -68,9 +67,7 @@ type Config struct {
 
 	Logger *slog.Logger // silent if nil
 
-	tlsFiles     certfile.Names // those of TLS, from ParseZooCfg
-	metricsFiles certfile.Names // those of MetricsTLS
-	_            struct{}
+	_ struct{}
 }
 
 // withDefaults fills in defaults and checks the result.

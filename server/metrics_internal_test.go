@@ -2,14 +2,10 @@ package server
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"math"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -411,40 +407,18 @@ func TestMetricsHaveTheQuotas(t *testing.T) {
 	})
 }
 
-// A zoo.cfg gives the metrics a certificate, and by default they ask for that of the client.
+// Whoever fetches the metrics may have to show a certificate.
 func TestMetricsAreServedWithTLS(t *testing.T) {
 	t.Parallel()
-	a, dir := newAuthority(t), t.TempDir()
-	write := func(name string, blocks ...pem.Block) string {
+	a := newAuthority(t)
+	start := func(client tls.ClientAuthType) *Server {
 		t.Helper()
-		var text []byte
-		for i := range blocks {
-			text = append(text, pem.EncodeToMemory(&blocks[i])...)
-		}
-		name = filepath.Join(dir, name)
-		if err := os.WriteFile(name, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return name
-	}
-	cert := a.issue(t, pkix.Name{CommonName: "server"})
-	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys := write("keys.pem", pem.Block{Type: "PRIVATE KEY", Bytes: key},
-		pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]})
-	trusted := write("trusted.pem", pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
-	start := func(more string) *Server {
-		t.Helper()
-		cfg, warnings, err := ParseZooCfg(strings.NewReader("metricsProvider.className=" + prometheusProvider +
-			"\nmetricsProvider.httpHost=127.0.0.1\nmetricsProvider.httpsPort=0\n" +
-			"metricsProvider.ssl.keyStore.location=" + keys + "\nmetricsProvider.ssl.keyStore.type=PEM\n" + more))
-		if err != nil || len(warnings) > 0 {
-			t.Fatal(warnings, err)
-		}
-		cfg.InMemory, cfg.Listen = true, []string{"127.0.0.1:0"}
-		s, err := Start(t.Context(), cfg)
+		s, err := Start(t.Context(), Config{
+			InMemory: true, Listen: []string{"127.0.0.1:0"}, MetricsTLSListen: "127.0.0.1:0", MetricsTLS: &tls.Config{
+				Certificates: []tls.Certificate{a.issue(t, pkix.Name{CommonName: "server"})}, ClientAuth: client,
+				ClientCAs: a.pool(),
+			},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -469,7 +443,7 @@ func TestMetricsAreServedWithTLS(t *testing.T) {
 		}
 		return err
 	}
-	s := start("metricsProvider.ssl.trustStore.location=" + trusted)
+	s := start(tls.RequireAndVerifyClientCert)
 	if err := fetch(s, a.issue(t, pkix.Name{CommonName: "prometheus"})); err != nil {
 		t.Error(err)
 	}
@@ -479,7 +453,7 @@ func TestMetricsAreServedWithTLS(t *testing.T) {
 	if err := fetch(s, newAuthority(t).issue(t, pkix.Name{CommonName: "prometheus"})); err == nil {
 		t.Error("a client with the certificate of another authority is served")
 	}
-	s = start("metricsProvider.ssl.need.client.auth=false\nmetricsProvider.ssl.want.client.auth=false\n")
+	s = start(tls.NoClientCert)
 	if err := fetch(s); err != nil {
 		t.Error(err)
 	}

@@ -3,8 +3,6 @@ package server
 // Reading files of users and certificates.
 
 import (
-	"crypto/x509"
-	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -18,19 +16,6 @@ import (
 var jaasFile = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^[^:#\n]*\{`)
 })
-
-// readJAASUsers returns the passwords by user of a JAAS file, as ZooKeeper uses.
-func readJAASUsers(path string) (map[string]string, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	users, err := javafile.JAASUsers(string(text))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return users, nil
-}
 
 // ReadSASLUsers returns passwords by user, for Config.SASLUsers, from a file with lines user:password. Lines that begin
 // with # are comments. It returns an error for another line, for a password that is a placeholder such as ${PASSWORD},
@@ -56,7 +41,7 @@ func ReadSASLUsers(path string) (map[string]string, error) {
 		if !ok || user == "" || password == "" {
 			return nil, fmt.Errorf("%s, line %d: want user:password", path, n)
 		}
-		if placeholder().MatchString(password) {
+		if javafile.Placeholder(password) {
 			return nil, fmt.Errorf("%s, line %d: %s is a placeholder, and nothing puts a value in here: "+
 				"write the password itself", path, n, password)
 		}
@@ -66,17 +51,4 @@ func ReadSASLUsers(path string) (map[string]string, error) {
 		return nil, fmt.Errorf("%s: no users", path)
 	}
 	return users, nil
-}
-
-// placeholder matches what tools that fill in templates replace, and no password that a person or a tool makes up.
-var placeholder = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^\$\{[A-Za-z_][A-Za-z0-9_.-]*\}$|^\{\{.*\}\}$`)
-})
-
-func certPool(pem []byte) (*x509.CertPool, error) {
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, errors.New("no certificate in PEM format")
-	}
-	return pool, nil
 }

@@ -66,13 +66,3 @@ func TestInvalidFilesOfUsersAreRefused(t *testing.T) {
 		t.Errorf("got %v %v, want a password that only looks like a placeholder", users, err)
 	}
 }
-
-// Passwords are not in the errors, which are logged.
-
-func TestLinesOfUsersAreNoJAASFile(t *testing.T) {
-	t.Parallel()
-	_, err := readJAASUsers(writeUsers(t, "bob:b\n"))
-	if err == nil || !strings.Contains(err.Error(), "line 1: want {") {
-		t.Errorf("got %v, want lines user:password to be refused as a JAAS file", err)
-	}
-}

@@ -149,7 +149,10 @@ func start(ctx context.Context, cfg Config, d disk) (*Server, error) {
 		closeAll(slices.Concat(cfg.Listeners, cfg.TLSListeners))
 		return nil, err
 	}
-	if err := errors.Join(s.loadTLS(), s.listen(ctx), s.startWeb(ctx)); err != nil {
+	if cfg.TLS != nil {
+		s.tls.Store(cfg.TLS.Clone())
+	}
+	if err := errors.Join(s.listen(ctx), s.startWeb(ctx)); err != nil {
 		s.stopWeb()
 		s.closeListeners()
 		return nil, errors.Join(err, s.closeStore())

@@ -5,9 +5,6 @@ package server
 import (
 	"crypto/tls"
 	"errors"
-	"fmt"
-
-	"github.com/seed-a3166700/turnstile/internal/certfile"
 )
 
 var errNoTLS = errors.New("server: there is no listener with TLS")
@@ -39,30 +36,4 @@ func (s *Server) secure() *tls.Config {
 		}
 		return own, err
 	}}
-}
-
-// loadTLS takes the configuration into use. Files that ParseZooCfg has read are read again when they change.
-func (s *Server) loadTLS() error {
-	if s.cfg.TLS == nil {
-		return nil
-	}
-	cfg, err := s.withFiles(s.cfg.TLS, s.cfg.tlsFiles)
-	if err == nil {
-		s.tls.Store(cfg)
-	}
-	return err
-}
-
-// withFiles returns a copy of cfg that follows the files that ParseZooCfg has read, if any.
-func (s *Server) withFiles(cfg *tls.Config, names certfile.Names) (*tls.Config, error) {
-	cfg = cfg.Clone()
-	if names.Cert == "" {
-		return cfg, nil
-	}
-	files, err := certfile.Load(names, s.cfg.Logger)
-	if err != nil {
-		return nil, fmt.Errorf("server: certificate %s, authorities %q: %w", names.Cert, names.CA, err)
-	}
-	files.Server(cfg)
-	return cfg, nil
 }

@@ -43,12 +43,11 @@ var rules = []rule{
 		foreign: []string{"github.com/cockroachdb/pebble/v2"},
 	},
 	{
-		path: "server",
-		ours: []string{
-			"internal/certfile", "internal/exposition", "server/internal/...", "internal/wire", "internal/jute",
-		},
+		path:    "server",
+		ours:    []string{"internal/exposition", "server/internal/...", "internal/wire", "internal/jute"},
 		foreign: []string{"github.com/cockroachdb/pebble/v2"}, // the file system that the store is opened on
 	},
+	{path: "server/zoocfg", ours: []string{"server", "server/internal/javafile", "internal/certfile"}},
 
 	{path: "zk", ours: []string{"internal/both", "internal/certfile", "internal/wire", "internal/jute"}},
 	{path: "zktest", ours: []string{"server", "zk", "internal/wire", "internal/jute"}},
@@ -121,7 +120,8 @@ var rules = []rule{
 			"internal/certfile", "internal/doctor", "internal/exposition", "internal/fold", "internal/lincheck",
 			"internal/measure", "internal/stuck", "internal/survey", "internal/verify", "internal/waits",
 			"internal/words",
-			"zk", "lock", "elect", "queue", "server", "barrier", "counter", "cache", "member", "discovery",
+			"zk", "lock", "elect", "queue", "server", "server/zoocfg", "barrier", "counter", "cache", "member",
+			"discovery",
 		},
 		foreign: []string{
 			"github.com/spf13/cobra", "github.com/spf13/pflag",

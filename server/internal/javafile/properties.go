@@ -8,8 +8,10 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf16"
 )
@@ -138,3 +140,11 @@ func unescape(s string) (string, error) {
 	}
 	return b.String(), nil
 }
+
+// Placeholder reports whether a value is one of those that tools replace when they fill in a template. No password that
+// a person or a tool makes up is one.
+func Placeholder(value string) bool { return placeholder().MatchString(value) }
+
+var placeholder = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\$\{[A-Za-z_][A-Za-z0-9_.-]*\}$|^\{\{.*\}\}$`)
+})

@@ -23,6 +23,7 @@ import (
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/ownserver"
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/supervise"
 	"github.com/seed-a3166700/turnstile/server"
+	"github.com/seed-a3166700/turnstile/server/zoocfg"
 )
 
 // servingJSON is what "turnstile serve --json" prints when it is ready.
@@ -142,7 +143,7 @@ func readConfig(path string, logger *slog.Logger) (server.Config, error) {
 		return server.Config{}, err
 	}
 	defer f.Close()
-	cfg, warnings, err := server.ParseZooCfg(f)
+	cfg, warnings, err := zoocfg.Parse(f, logger)
 	if err != nil {
 		return cfg, fmt.Errorf("%s: %w", path, err)
 	}

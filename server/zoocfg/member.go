@@ -1,4 +1,4 @@
-package server
+package zoocfg
 
 // The keys of zoo.cfg about the members of an ensemble.
 
@@ -13,7 +13,7 @@ import (
 
 // members reads the keys that members of an ensemble have. One member alone is a standalone server, as it is for
 // ZooKeeper: its line may tell the address for clients, which members returns. More cause ErrEnsemble.
-func (z *zooCfg) members() (clients string) {
+func (z *file) members() (clients string) {
 	var servers []string
 	for _, key := range slices.Sorted(maps.Keys(z.values)) {
 		kind, id, numbered := strings.Cut(key, ".")
@@ -21,7 +21,7 @@ func (z *zooCfg) members() (clients string) {
 		switch {
 		case kind == "server" && numbered:
 			if _, err := strconv.ParseUint(id, 10, 63); err != nil {
-				z.errs = append(z.errs, fmt.Errorf("server: line %d: %s must be server. and a number", p.Line, key))
+				z.errs = append(z.errs, fmt.Errorf("zoocfg: line %d: %s must be server. and a number", p.Line, key))
 				delete(z.values, key)
 				continue
 			}
@@ -45,7 +45,7 @@ func (z *zooCfg) members() (clients string) {
 		m, err := parseMember(p.Value)
 		switch {
 		case err != nil:
-			z.errs = append(z.errs, fmt.Errorf("server: line %d: %s=%s: %w", p.Line, key, p.Value, err))
+			z.errs = append(z.errs, fmt.Errorf("zoocfg: line %d: %s=%s: %w", p.Line, key, p.Value, err))
 		case m.observer:
 			z.values[key] = p
 			z.refuseEnsemble(key)
@@ -57,7 +57,7 @@ func (z *zooCfg) members() (clients string) {
 }
 
 // refuseEnsemble reports ErrEnsemble for a key, unless it was reported already.
-func (z *zooCfg) refuseEnsemble(key string) {
+func (z *file) refuseEnsemble(key string) {
 	if !z.ensemble {
 		z.ensemble = true
 		z.errs = append(z.errs, fmt.Errorf("%w (line %d: %s)", ErrEnsemble, z.values[key].Line, key))

@@ -1,4 +1,4 @@
-package server
+package zoocfg
 
 // The table of all keys of zoo.cfg.
 
@@ -240,7 +240,7 @@ func keyOf(name string) (zooKey, bool) {
 }
 
 // checkUnused warns of keys that have no effect, and reports errors for those that are refused.
-func (z *zooCfg) checkUnused() {
+func (z *file) checkUnused() {
 	for _, name := range slices.Sorted(maps.Keys(z.values)) {
 		p := z.values[name]
 		k, known := keyOf(name)
@@ -256,7 +256,7 @@ func (z *zooCfg) checkUnused() {
 }
 
 // refuse reports an error for a key that the configuration relies on.
-func (z *zooCfg) refuse(name string, p javafile.Property, why string) {
-	z.errs = append(z.errs, fmt.Errorf("server: line %d: %s=%s is not supported: %s; see docs/zoo-cfg.md",
+func (z *file) refuse(name string, p javafile.Property, why string) {
+	z.errs = append(z.errs, fmt.Errorf("zoocfg: line %d: %s=%s is not supported: %s; see docs/zoo-cfg.md",
 		p.Line, name, p.Value, why))
 }

@@ -1,4 +1,5 @@
-package server
+// Package zoocfg reads the configuration file of Apache ZooKeeper, for package server.
+package zoocfg
 
 // Reading zoo.cfg.
 
@@ -7,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net"
 	"regexp"
@@ -16,25 +18,31 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/server"
 	"github.com/seed-a3166700/turnstile/server/internal/javafile"
 )
 
 // ErrEnsemble is the error of a configuration for a member of an ensemble, which this server cannot be.
-var ErrEnsemble = errors.New("server: ensembles are not supported: " +
+var ErrEnsemble = errors.New("zoocfg: ensembles are not supported: " +
 	"run Apache ZooKeeper for an ensemble, and point clients at it")
 
-// ParseZooCfg reads a ZooKeeper configuration file. It returns warnings about keys that have no effect here, and an
-// error for a key that protects something and that this server cannot obey, for a value that it does not understand,
-// and for a placeholder such as ${PORT}, which nothing fills in. docs/zoo-cfg.md lists the keys. A single server.1 is a
-// standalone server. The prefix "zookeeper." of a system property is optional. SASL users come from the file named by
-// saslUsersFile (lines user:password) or java.security.auth.login.config (a JAAS file), and certificates from PEM
-// files. Start checks the configuration, so the caller may add to it first.
-func ParseZooCfg(r io.Reader) (Config, []string, error) {
+// Parse reads a zoo.cfg. It returns warnings about keys that have no effect here, and an error for a key that protects
+// something and that this server cannot obey, for a value that it does not understand, and for a placeholder such as
+// ${PORT}, which nothing fills in. docs/zoo-cfg.md lists the keys. A single server.1 is a standalone server. The prefix
+// "zookeeper." of a system property is optional. SASL users come from the file named by saslUsersFile (lines
+// user:password) or java.security.auth.login.config (a JAAS file).
+//
+// Certificates come from PEM files, which are read again when they change; the logger, silent if nil, is told of that.
+// Start checks the configuration, so the caller may add to it first.
+func Parse(r io.Reader, logger *slog.Logger) (server.Config, []string, error) {
 	props, err := javafile.Properties(r)
 	if err != nil {
-		return Config{}, nil, fmt.Errorf("server: configuration: %w", err)
+		return server.Config{}, nil, fmt.Errorf("zoocfg: %w", err)
 	}
-	z := zooCfg{values: make(map[string]javafile.Property)}
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	z := file{values: make(map[string]javafile.Property), logger: logger}
 	for _, p := range props {
 		p.Key = strings.TrimPrefix(p.Key, "zookeeper.")
 		z.values[p.Key] = p // of repeated keys the last one counts, as in ZooKeeper
@@ -44,16 +52,17 @@ func ParseZooCfg(r io.Reader) (Config, []string, error) {
 	return cfg, z.warnings, errors.Join(z.errs...)
 }
 
-// zooCfg is a configuration file being read. Reading a key removes it from values.
-type zooCfg struct {
+// file is a configuration file being read. Reading a key removes it from values.
+type file struct {
 	values   map[string]javafile.Property
+	logger   *slog.Logger
 	warnings []string
 	errs     []error
 	ensemble bool // ErrEnsemble is among errs
 }
 
-func (z *zooCfg) config() Config {
-	var c Config
+func (z *file) config() server.Config {
+	var c server.Config
 	z.addresses(&c, z.members())
 	c.Data = z.text("dataDir")
 	if dir := z.text("dataLogDir"); dir != "" && dir != c.Data {
@@ -68,7 +77,7 @@ func (z *zooCfg) config() Config {
 	if n, ok := z.number("maxClientCnxns"); ok {
 		c.MaxClientConns = n
 		if n <= 0 {
-			c.MaxClientConns = Unlimited
+			c.MaxClientConns = server.Unlimited
 		}
 	}
 	if n, _ := z.number("maxCnxns"); n > 0 {
@@ -102,14 +111,14 @@ func (z *zooCfg) config() Config {
 }
 
 // addresses reads where to listen. member is what the line of the only member says, which wins, as for ZooKeeper.
-func (z *zooCfg) addresses(c *Config, member string) {
+func (z *file) addresses(c *server.Config, member string) {
 	plain := z.address("clientPort", "clientPortAddress")
 	if plain != "" && member != "" && plain != member {
 		host, port, _ := net.SplitHostPort(plain)
 		_, want, _ := net.SplitHostPort(member)
 		ip := net.ParseIP(host)
 		if port != want || host != "" && (ip == nil || !ip.IsUnspecified()) {
-			z.errs = append(z.errs, fmt.Errorf("server: clientPort and clientPortAddress say %s, and the line of the "+
+			z.errs = append(z.errs, fmt.Errorf("zoocfg: clientPort and clientPortAddress say %s, and the line of the "+
 				"server says %s behind the semicolon: leave one out", plain, member))
 		}
 	}
@@ -122,24 +131,24 @@ func (z *zooCfg) addresses(c *Config, member string) {
 }
 
 // address joins a host and a port. As in ZooKeeper, a port without a host is open to the network.
-func (z *zooCfg) address(portKey, hostKey string) string {
+func (z *file) address(portKey, hostKey string) string {
 	host := z.text(hostKey)
 	port, ok := z.number(portKey)
 	if !ok {
 		if host != "" {
-			z.errs = append(z.errs, fmt.Errorf("server: %s needs %s", hostKey, portKey))
+			z.errs = append(z.errs, fmt.Errorf("zoocfg: %s needs %s", hostKey, portKey))
 		}
 		return ""
 	}
 	if host == "unix" { // Config.Listen would take the port for the name of a socket
-		z.errs = append(z.errs, fmt.Errorf("server: %s must not be unix: it names sockets here", hostKey))
+		z.errs = append(z.errs, fmt.Errorf("zoocfg: %s must not be unix: it names sockets here", hostKey))
 	}
 	return net.JoinHostPort(strings.Trim(host, "[]"), strconv.Itoa(port))
 }
 
 // admin turns the HTTP commands on if the file has a key for them. Unlike ZooKeeper it does not by default, which would
 // open a port to the network.
-func (z *zooCfg) admin(c *Config) {
+func (z *file) admin(c *server.Config) {
 	given := z.values["admin.enableServer"].Value != ""
 	on := z.boolean("admin.enableServer")
 	port, hasPort := z.number("admin.serverPort")
@@ -161,7 +170,7 @@ func (z *zooCfg) admin(c *Config) {
 const prometheusProvider = "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"
 
 // metrics turns the metrics on if the file names that provider.
-func (z *zooCfg) metrics(c *Config) {
+func (z *file) metrics(c *server.Config) {
 	const prefix = "metricsProvider."
 	provider, host := z.text(prefix+"className"), cmp.Or(z.text(prefix+"httpHost"), "0.0.0.0")
 	plain, hasPlain := z.number(prefix + "httpPort")
@@ -183,7 +192,7 @@ func (z *zooCfg) metrics(c *Config) {
 }
 
 // metricsTLS reads the keys about the certificate of the metrics, and about those of their clients.
-func (z *zooCfg) metricsTLS(c *Config, prefix string) {
+func (z *file) metricsTLS(c *server.Config, prefix string) {
 	need := z.word(prefix+"ssl.need.client.auth", "true", "false") != "false"
 	want := z.word(prefix+"ssl.want.client.auth", "true", "false") != "false"
 	client := "none"
@@ -198,27 +207,27 @@ func (z *zooCfg) metricsTLS(c *Config, prefix string) {
 		delete(z.values, keys) // as in ZooKeeper, nothing reads the file
 	} else {
 		if z.values[keys].Value == "" {
-			z.errs = append(z.errs, fmt.Errorf("server: %shttpsPort needs %s", prefix, keys))
+			z.errs = append(z.errs, fmt.Errorf("zoocfg: %shttpsPort needs %s", prefix, keys))
 		}
 		if need && z.values[trusted].Value == "" {
-			z.errs = append(z.errs, fmt.Errorf("server: %shttpsPort needs %s, or %sssl.need.client.auth=false", prefix,
+			z.errs = append(z.errs, fmt.Errorf("zoocfg: %shttpsPort needs %s, or %sssl.need.client.auth=false", prefix,
 				trusted, prefix))
 		}
 	}
-	c.MetricsTLS, c.metricsFiles = z.tls(prefix, client)
+	c.MetricsTLS = z.tls(prefix, client)
 }
 
-func (z *zooCfg) warn(text string) { z.warnings = append(z.warnings, text) }
+func (z *file) warn(text string) { z.warnings = append(z.warnings, text) }
 
 // text reads a value.
-func (z *zooCfg) text(key string) string {
+func (z *file) text(key string) string {
 	v := z.values[key].Value
 	delete(z.values, key)
 	return v
 }
 
 // list reads a comma-separated list.
-func (z *zooCfg) list(key string) []string {
+func (z *file) list(key string) []string {
 	var items []string
 	if v := z.text(key); v != "" {
 		for item := range strings.SplitSeq(v, ",") {
@@ -229,7 +238,7 @@ func (z *zooCfg) list(key string) []string {
 }
 
 // number reads an integer, decimal or with 0x, and reports whether there is one.
-func (z *zooCfg) number(key string) (int, bool) {
+func (z *file) number(key string) (int, bool) {
 	p, ok := z.values[key]
 	delete(z.values, key)
 	if !ok || p.Value == "" {
@@ -241,28 +250,28 @@ func (z *zooCfg) number(key string) (int, bool) {
 	}
 	n, err := strconv.ParseInt(digits, base, 32)
 	if err != nil {
-		z.errs = append(z.errs, fmt.Errorf("server: line %d: %s must be a number: %s", p.Line, key, p.Value))
+		z.errs = append(z.errs, fmt.Errorf("zoocfg: line %d: %s must be a number: %s", p.Line, key, p.Value))
 		return 0, false
 	}
 	return int(n), true
 }
 
 // millis reads a duration in milliseconds; 0 and negative numbers mean the default.
-func (z *zooCfg) millis(key string) time.Duration {
+func (z *file) millis(key string) time.Duration {
 	n, _ := z.number(key)
 	return time.Duration(max(n, 0)) * time.Millisecond
 }
 
-func (z *zooCfg) boolean(key string) bool { return z.word(key, "false", "true") == "true" }
+func (z *file) boolean(key string) bool { return z.word(key, "false", "true") == "true" }
 
 // word reads a value that is one of a few words, in lower case; "" if there is none. ZooKeeper takes any other word for
 // one of them, and not always for the one that protects.
-func (z *zooCfg) word(key string, words ...string) string {
+func (z *file) word(key string, words ...string) string {
 	p := z.values[key]
 	delete(z.values, key)
 	value := strings.ToLower(p.Value)
 	if value != "" && !slices.Contains(words, value) {
-		z.errs = append(z.errs, fmt.Errorf("server: line %d: %s must be %s: %s", p.Line, key,
+		z.errs = append(z.errs, fmt.Errorf("zoocfg: line %d: %s must be %s: %s", p.Line, key,
 			strings.Join(words, " or "), p.Value))
 		return ""
 	}
@@ -271,14 +280,14 @@ func (z *zooCfg) word(key string, words ...string) string {
 
 // refusePlaceholders reports errors for values that a tool should have filled in before, or that other programs' files
 // may refer to: ZooKeeper takes them as they are, so that a placeholder becomes a password, or the name of a directory.
-func (z *zooCfg) refusePlaceholders() {
+func (z *file) refusePlaceholders() {
 	for _, key := range slices.Sorted(maps.Keys(z.values)) {
 		p := z.values[key]
 		found := unfilled().FindString(p.Value)
 		if found == "" {
 			continue
 		}
-		z.errs = append(z.errs, fmt.Errorf("server: line %d: %s has the placeholder %s, and nothing puts a value in "+
+		z.errs = append(z.errs, fmt.Errorf("zoocfg: line %d: %s has the placeholder %s, and nothing puts a value in "+
 			"here: write the value itself", p.Line, key, found))
 		delete(z.values, key)
 	}

@@ -1,7 +1,15 @@
-package server_test
+package zoocfg_test
 
 import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
+	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/seed-a3166700/turnstile/server"
+	"github.com/seed-a3166700/turnstile/server/zoocfg"
 )
 
 func TestZooCfgIsReadAsByZooKeeper(t *testing.T) {
@@ -113,7 +122,7 @@ func TestZooCfgIsReadAsByZooKeeper(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, warnings, err := server.ParseZooCfg(strings.NewReader(row.text))
+			got, warnings, err := zoocfg.Parse(strings.NewReader(row.text), nil)
 			if err != nil || len(warnings) > 0 {
 				t.Errorf("got %q %v, want no warning and no error", warnings, err)
 			}
@@ -126,8 +135,8 @@ func TestZooCfgIsReadAsByZooKeeper(t *testing.T) {
 
 func TestZooCfgKeyWithoutEffectCausesAWarning(t *testing.T) {
 	t.Parallel()
-	_, warnings, err := server.ParseZooCfg(strings.NewReader("dataDir=/d\ndataLogDir=/l\nnoSuchKey=1\n" +
-		"forceSync=no\nreconfigEnabled=true\nsnapCount=5\n"))
+	_, warnings, err := zoocfg.Parse(strings.NewReader("dataDir=/d\ndataLogDir=/l\nnoSuchKey=1\n"+
+		"forceSync=no\nreconfigEnabled=true\nsnapCount=5\n"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,8 +157,8 @@ func TestZooCfgOfAnEnsembleIsRefused(t *testing.T) {
 		"server.1=a:2888:3888;2181\nserver.2=b:2888:3888;2181\nserver.3=c:2888:3888:observer\n",
 		"dynamicConfigFile=/x\n", "peerType=observer\n",
 	} {
-		_, _, err := server.ParseZooCfg(strings.NewReader(text))
-		if !errors.Is(err, server.ErrEnsemble) || !strings.Contains(err.Error(), "Apache ZooKeeper") {
+		_, _, err := zoocfg.Parse(strings.NewReader(text), nil)
+		if !errors.Is(err, zoocfg.ErrEnsemble) || !strings.Contains(err.Error(), "Apache ZooKeeper") {
 			t.Errorf("%q: got %v, want an error that points to Apache ZooKeeper", text, err)
 		}
 	}
@@ -199,9 +208,9 @@ func TestInvalidZooCfgIsRefused(t *testing.T) {
 		prometheus + "metricsProvider.httpsPort=1":                            "needs metricsProvider.ssl.trustStore",
 		prometheus + "metricsProvider.httpsPort=1\n" +
 			"metricsProvider.ssl.need.client.auth=false\n" +
-			"metricsProvider.ssl.keyStore.location=/no/such.pem\n": "server: metricsProvider.ssl.keyStore.location",
+			"metricsProvider.ssl.keyStore.location=/no/such.pem\n": "zoocfg: metricsProvider.ssl.keyStore.location",
 	} {
-		if _, _, err := server.ParseZooCfg(strings.NewReader(text)); err == nil ||
+		if _, _, err := zoocfg.Parse(strings.NewReader(text), nil); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want an error that says %q", text, err, want)
 		}
@@ -220,28 +229,10 @@ func TestZooCfgTurnsTheMetricsOn(t *testing.T) {
 		// without a port for it the certificate is not read
 		prometheus + "metricsProvider.ssl.keyStore.location=/no/such.pem\n": "0.0.0.0:7000",
 	} {
-		cfg, warnings, err := server.ParseZooCfg(strings.NewReader(text))
+		cfg, warnings, err := zoocfg.Parse(strings.NewReader(text), nil)
 		if err != nil || len(warnings) > 0 || cfg.MetricsListen != want || cfg.MetricsTLSListen != "" {
 			t.Errorf("%q: got %q and %q, %q, %v, want %q", text, cfg.MetricsListen, cfg.MetricsTLSListen, warnings,
 				err, want)
-		}
-	}
-}
-
-func TestInvalidConfigIsRefused(t *testing.T) {
-	t.Parallel()
-	for name, cfg := range map[string]server.Config{
-		"no data directory":         {},
-		"data directory in memory":  {InMemory: true, Data: "x"},
-		"minimum above the maximum": {InMemory: true, MinSessionTimeout: time.Minute, MaxSessionTimeout: time.Second},
-		"TLS without certificate":   {InMemory: true, TLSListen: []string{"127.0.0.1:0"}},
-		"metrics without one":       {InMemory: true, MetricsTLSListen: "127.0.0.1:0"},
-		"negative limit":            {InMemory: true, MaxClientConns: -2},
-		"tiny frames":               {InMemory: true, MaxFrame: 10},
-	} {
-		if s, err := server.Start(t.Context(), cfg); err == nil {
-			_ = s.Close()
-			t.Errorf("%s: got a server, want an error", name)
 		}
 	}
 }
@@ -255,7 +246,7 @@ func FuzzZooCfg(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, text string) {
 		// no files
 		if !strings.Contains(text, "sers") && !strings.Contains(text, "ssl") && !strings.Contains(text, "java") {
-			_, _, _ = server.ParseZooCfg(strings.NewReader(text))
+			_, _, _ = zoocfg.Parse(strings.NewReader(text), nil)
 		}
 	})
 }
@@ -264,9 +255,57 @@ func FuzzZooCfg(f *testing.F) {
 func TestHostNamedUnixIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"clientPort", "secureClientPort"} {
-		_, _, err := server.ParseZooCfg(strings.NewReader("dataDir=/x\n" + key + "=2181\n" + key + "Address=unix\n"))
+		_, _, err := zoocfg.Parse(strings.NewReader("dataDir=/x\n"+key+"=2181\n"+key+"Address=unix\n"), nil)
 		if err == nil || !strings.Contains(err.Error(), key+"Address") {
 			t.Errorf("%sAddress=unix: got %v, want an error that names the key", key, err)
+		}
+	}
+}
+
+// Certificates are those of the files, and clients of the metrics show one unless the file says otherwise.
+func TestCertificatesComeFromTheFile(t *testing.T) {
+	t.Parallel()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true}
+	cert, err := x509.CreateCertificate(rand.Reader, of, of, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pemFile := filepath.Join(t.TempDir(), "all.pem")
+	text := append(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})...)
+	if err := os.WriteFile(pemFile, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const metrics = "metricsProvider."
+	keys := func(prefix string) string {
+		return prefix + "ssl.keyStore.location=" + pemFile + "\n" + prefix + "ssl.trustStore.location=" + pemFile + "\n"
+	}
+	base := "secureClientPort=1\n" + keys("") + metrics + "className=" +
+		"org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider\n" + metrics + "httpsPort=2\n" +
+		keys(metrics)
+	for more, want := range map[string]tls.ClientAuthType{
+		"":                                       tls.RequireAndVerifyClientCert,
+		metrics + "ssl.need.client.auth=false\n": tls.VerifyClientCertIfGiven,
+		metrics + "ssl.need.client.auth=false\n" + metrics + "ssl.want.client.auth=false\n": tls.NoClientCert,
+	} {
+		cfg, warnings, err := zoocfg.Parse(strings.NewReader(base+more), nil)
+		if err != nil || len(warnings) > 0 {
+			t.Fatal(warnings, err)
+		}
+		if got := cfg.MetricsTLS.ClientAuth; got != want || cfg.TLS.ClientAuth != tls.RequireAndVerifyClientCert {
+			t.Errorf("%q: got %v and %v, want %v for the metrics", more, got, cfg.TLS.ClientAuth, want)
+		}
+		now, err := cfg.TLS.GetConfigForClient(nil) // at each handshake, so that a renewed certificate counts
+		if err != nil || !bytes.Equal(now.Certificates[0].Certificate[0], cert) || now.ClientCAs == nil {
+			t.Errorf("got %v, %v, want the certificate", now, err)
 		}
 	}
 }

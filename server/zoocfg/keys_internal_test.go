@@ -1,9 +1,10 @@
-package server
+package zoocfg
 
 import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +16,7 @@ import (
 
 func TestZooCfgPageMatchesTheCode(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../docs/zoo-cfg.md")
+	text, err := os.ReadFile("../../docs/zoo-cfg.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,14 +57,14 @@ func TestZooCfgKeysHaveTheirDocumentedEffect(t *testing.T) {
 	for _, k := range zooKeys {
 		key := strings.Replace(k.name, "*", "1", 1)
 		if k.effect == obeyed {
-			z := zooCfg{values: map[string]javafile.Property{key: {Line: 1, Key: key}}}
+			z := file{values: map[string]javafile.Property{key: {Line: 1, Key: key}}}
 			z.config()
 			if len(z.values) > 0 || len(z.warnings) > 0 {
 				t.Errorf("%s: got %q, want the key to be read", key, z.warnings)
 			}
 			continue
 		}
-		_, warnings, err := ParseZooCfg(strings.NewReader(key + "=something"))
+		_, warnings, err := Parse(strings.NewReader(key+"=something"), nil)
 		switch k.effect {
 		case noEffect:
 			if len(warnings) > 0 || err != nil {
@@ -81,7 +82,7 @@ func TestZooCfgKeysHaveTheirDocumentedEffect(t *testing.T) {
 				continue
 			}
 			text := "zookeeper." + key + " = " + strings.ToUpper(k.harmless)
-			if _, warnings, err := ParseZooCfg(strings.NewReader(text)); len(warnings) > 0 || err != nil {
+			if _, warnings, err := Parse(strings.NewReader(text), nil); len(warnings) > 0 || err != nil {
 				t.Errorf("%s=%s: got %q %v, want neither warning nor error", key, k.harmless, warnings, err)
 			}
 		case obeyed:
@@ -100,14 +101,14 @@ func TestZooCfgKeysThatProtectAreObeyedOrRefused(t *testing.T) {
 		"DigestAuthenticationProvider.enabled=false",
 		"datadir.autocreate=false", "connectionMaxTokens=5",
 	} {
-		if _, _, err := ParseZooCfg(strings.NewReader(text)); err == nil || errors.Is(err, ErrEnsemble) {
+		if _, _, err := Parse(strings.NewReader(text), nil); err == nil || errors.Is(err, ErrEnsemble) {
 			t.Errorf("%q: got %v, want an error", text, err)
 		}
 	}
 	const scheme = "authProvider.1=org.apache.zookeeper.server.auth.EnsembleAuthenticationProvider\n" +
 		"ensembleAuthName=a, b\nallowSaslFailedClients=true\n"
-	cfg, _, err := ParseZooCfg(strings.NewReader("enforce.auth.enabled=true\nenforce.auth.schemes=sasl\n" +
-		"maxCnxns=10\nnio.sessionlessCnxnTimeout=700\n" + scheme))
+	cfg, _, err := Parse(strings.NewReader("enforce.auth.enabled=true\nenforce.auth.schemes=sasl\n"+
+		"maxCnxns=10\nnio.sessionlessCnxnTimeout=700\n"+scheme), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,5 +134,17 @@ func TestVersionsOfTLSFollowZooCfg(t *testing.T) {
 		if got := fmt.Sprintf("%x %x %t", lowest, highest, err == nil); got != row.want {
 			t.Errorf("%q %q: got %s, want %s", row.protocol, row.enabled, got, row.want)
 		}
+	}
+}
+
+func TestLinesOfUsersAreNoJAASFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "users")
+	if err := os.WriteFile(path, []byte("bob:b\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := readJAASUsers(path)
+	if err == nil || !strings.Contains(err.Error(), "line 1: want {") {
+		t.Errorf("got %v, want lines user:password to be refused as a JAAS file", err)
 	}
 }

@@ -1,4 +1,4 @@
-package server
+package zoocfg
 
 // The keys of zoo.cfg about authentication and TLS.
 
@@ -11,10 +11,12 @@ import (
 	"strings"
 
 	"github.com/seed-a3166700/turnstile/internal/certfile"
+	"github.com/seed-a3166700/turnstile/server"
+	"github.com/seed-a3166700/turnstile/server/internal/javafile"
 )
 
 // trust reads the keys about users, superusers and certificates.
-func (z *zooCfg) trust(c *Config) {
+func (z *file) trust(c *server.Config) {
 	c.SuperDigest = z.text("DigestAuthenticationProvider.superDigest")
 	c.X509SuperUser = z.text("X509AuthenticationProvider.superUser")
 	c.RequireSASL = z.boolean("sessionRequireClientSASLAuth")
@@ -28,10 +30,10 @@ func (z *zooCfg) trust(c *Config) {
 		}
 		var err error
 		if c.SASLUsers, err = users(path); err != nil {
-			z.errs = append(z.errs, fmt.Errorf("server: %s: %w", key, err))
+			z.errs = append(z.errs, fmt.Errorf("zoocfg: %s: %w", key, err))
 		}
 	}
-	read("saslUsersFile", ReadSASLUsers)
+	read("saslUsersFile", server.ReadSASLUsers)
 	read("java.security.auth.login.config", readJAASUsers)
 	if password := z.text("SASLAuthenticationProvider.superPassword"); password != "" {
 		if c.SASLUsers == nil {
@@ -47,11 +49,11 @@ func (z *zooCfg) trust(c *Config) {
 			z.provider(c, key)
 		}
 	}
-	c.TLS, c.tlsFiles = z.tls("", z.word("ssl.clientAuth", "none", "want", "need"))
+	c.TLS = z.tls("", z.word("ssl.clientAuth", "none", "want", "need"))
 }
 
 // enforce reads which authentication is required. Only SASL can be.
-func (z *zooCfg) enforce(c *Config) {
+func (z *file) enforce(c *server.Config) {
 	p := z.values["enforce.auth.enabled"]
 	schemes := z.values["enforce.auth.schemes"]
 	delete(z.values, "enforce.auth.schemes")
@@ -72,7 +74,7 @@ var providers = []string{
 
 const ensembleProvider = "EnsembleAuthenticationProvider"
 
-func (z *zooCfg) provider(c *Config, key string) {
+func (z *file) provider(c *server.Config, key string) {
 	p := z.values[key]
 	delete(z.values, key)
 	name, ok := strings.CutPrefix(p.Value, "org.apache.zookeeper.server.auth.")
@@ -84,9 +86,9 @@ func (z *zooCfg) provider(c *Config, key string) {
 	}
 }
 
-// tls reads the keys below prefix+"ssl.". client is none, want or need. It returns nil if there is no certificate.
-func (z *zooCfg) tls(prefix, client string) (*tls.Config, certfile.Names) {
-	var none certfile.Names
+// tls reads the keys below prefix+"ssl.". client is none, want or need, which is the default. It returns nil if there
+// is no certificate.
+func (z *file) tls(prefix, client string) *tls.Config {
 	ssl := prefix + "ssl."
 	keys, trusted := z.text(ssl+"keyStore.location"), z.text(ssl+"trustStore.location")
 	for _, key := range []string{"keyStore.type", "trustStore.type", "keyStore.password", "trustStore.password"} {
@@ -97,21 +99,30 @@ func (z *zooCfg) tls(prefix, client string) (*tls.Config, certfile.Names) {
 	}
 	protocol, enabled := z.text(ssl+"protocol"), z.text(ssl+"enabledProtocols")
 	if keys == "" {
-		return nil, none
+		return nil
 	}
-	cfg, err := serverTLS(prefix, keys, trusted, client)
-	if err != nil {
-		z.errs = append(z.errs, err)
-		return nil, none
+	cfg := new(tls.Config)
+	names := certfile.Names{Cert: keys, Key: keys, CA: trusted}
+	switch client {
+	case "none":
+		names.CA = ""
+	case "want":
+		cfg.ClientAuth = tls.VerifyClientCertIfGiven
+	default:
+		cfg.ClientAuth = tls.RequireAndVerifyClientCert
 	}
-	files := certfile.Names{Cert: keys, Key: keys}
-	if cfg.ClientAuth != tls.NoClientCert {
-		files.CA = trusted
-	}
+	var err error
 	if cfg.MinVersion, cfg.MaxVersion, err = tlsVersions(prefix, protocol, enabled); err != nil {
 		z.errs = append(z.errs, err)
 	}
-	return cfg, files
+	files, err := certfile.Load(names, z.logger)
+	if err != nil {
+		z.errs = append(z.errs, fmt.Errorf("zoocfg: %skeyStore.location must be a PEM file with a key and its "+
+			"certificates, and %strustStore.location one with authorities: %w", ssl, ssl, err))
+		return nil
+	}
+	files.Server(cfg)
+	return cfg
 }
 
 // tlsVersions returns the lowest and highest TLS version to use. As in Java, the list of enabled protocols overrides
@@ -125,7 +136,7 @@ func tlsVersions(prefix, protocol, enabled string) (lowest, highest uint16, err 
 	case protocol == "", strings.EqualFold(protocol, "TLS"), strings.EqualFold(protocol, "TLSv1.2"):
 		return tls.VersionTLS12, 0, nil
 	default:
-		return 0, 0, fmt.Errorf("server: %sssl.protocol must be TLSv1.2, TLSv1.3 or TLS: %s", prefix, protocol)
+		return 0, 0, fmt.Errorf("zoocfg: %sssl.protocol must be TLSv1.2, TLSv1.3 or TLS: %s", prefix, protocol)
 	}
 	for name := range strings.SplitSeq(names, ",") {
 		var v uint16
@@ -135,7 +146,7 @@ func tlsVersions(prefix, protocol, enabled string) (lowest, highest uint16, err 
 		case strings.EqualFold(name, "TLSv1.3"):
 			v = tls.VersionTLS13
 		default:
-			return 0, 0, fmt.Errorf("server: %sssl.enabledProtocols must be TLSv1.2, TLSv1.3 or both: %s", prefix,
+			return 0, 0, fmt.Errorf("zoocfg: %sssl.enabledProtocols must be TLSv1.2, TLSv1.3 or both: %s", prefix,
 				enabled)
 		}
 		if lowest == 0 || v < lowest {
@@ -146,31 +157,15 @@ func tlsVersions(prefix, protocol, enabled string) (lowest, highest uint16, err 
 	return lowest, highest, nil
 }
 
-// serverTLS makes a TLS configuration from a PEM file with key and certificates, and one with authorities for clients.
-func serverTLS(prefix, keys, trusted, client string) (*tls.Config, error) {
-	cert, err := tls.LoadX509KeyPair(keys, keys)
+// readJAASUsers returns the passwords by user of a JAAS file, as ZooKeeper uses.
+func readJAASUsers(path string) (map[string]string, error) {
+	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("server: %sssl.keyStore.location must be a PEM file with a key and its certificates: %w",
-			prefix, err)
+		return nil, err
 	}
-	cfg := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
-	switch client {
-	case "none":
-		return cfg, nil
-	case "want":
-		cfg.ClientAuth = tls.VerifyClientCertIfGiven
-	default: // "need", as in ZooKeeper
-		cfg.ClientAuth = tls.RequireAndVerifyClientCert
-	}
-	if trusted == "" {
-		return cfg, nil
-	}
-	pem, err := os.ReadFile(trusted)
+	users, err := javafile.JAASUsers(string(text))
 	if err != nil {
-		return nil, fmt.Errorf("server: %sssl.trustStore.location: %w", prefix, err)
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if cfg.ClientCAs, err = certPool(pem); err != nil {
-		return nil, fmt.Errorf("server: %sssl.trustStore.location: %s: %w", prefix, trusted, err)
-	}
-	return cfg, nil
+	return users, nil
 }

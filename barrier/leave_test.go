@@ -56,6 +56,30 @@ func TestContextEndsWhenAnotherClientDeletesTheNode(t *testing.T) {
 	})
 }
 
+// Another client deletes the node and makes one of the same name, in one transaction.
+//
+// Promise: 13
+func TestContextEndsWhenTheNodeIsReplaced(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		m := enterAll(t, w.double(1))[0]
+		ctx, other := m.Context(), w.Session(t, timeout)
+		synctest.Wait()
+		theirs := zk.Node{Path: m.Path(), Mode: zk.Ephemeral}
+		_, err := other.Multi(t.Context(), zk.DeleteOp(m.Path(), -1), zk.CreateNodeOp(theirs))
+		must(t, err)
+		synctest.Wait()
+		if cause := context.Cause(ctx); !errors.Is(cause, barrier.ErrDeleted) {
+			t.Errorf("got cause %v, want that the node was deleted", cause)
+		}
+		if err := m.Leave(t.Context()); !errors.Is(err, barrier.ErrDeleted) {
+			t.Errorf("got %v, want that the node was deleted", err)
+		}
+		if _, there, err := other.Exists(t.Context(), m.Path()); !there || err != nil {
+			t.Errorf("the other's node: %v, %v", there, err)
+		}
+	})
+}
+
 // If the node were there when the party comes again, it would count twice.
 //
 // Promise: 13

@@ -19,8 +19,10 @@ type keeper struct {
 	named bool // the path has its number, if it is to have one
 
 	// Under the session that is followed, or under any if the mode is lasting:
-	unsure  bool   // a creation of unknown outcome may still make the node
+	sent    int    // creations
+	unsure  bool   // one of them, of unknown outcome, may still make the node
 	written []byte // the data of that creation
+	left    bool   // the Node has ended, and its node is gone
 	guess   string // the path that the node has without its number, after a numbered creation of unknown outcome
 	stat    zk.Stat
 	have    bool  // stat is that of our node
@@ -56,7 +58,7 @@ func (k *keeper) keep() *zk.Session {
 			break
 		}
 		if !n.cfg.Mode.lasting() {
-			k.unsure, k.guess, k.have, k.set = false, "", false, 0
+			k.sent, k.unsure, k.guess, k.have, k.set = 0, false, "", false, 0
 		}
 		k.follow(sess)
 		if n.ctx.Err() != nil {
@@ -163,6 +165,9 @@ func (k *keeper) place(sess *zk.Session) (*zk.Watch, error) {
 	if err := n.access.Check(n.ctx, sess, n.Path()); err != nil {
 		return watch, err
 	}
+	if k.unsure && k.sent == 1 && k.made(zk.Data{Data: data, Stat: stat}) {
+		k.unsure = false // that is what it has made
+	}
 	if !k.have || k.stat.Czxid != stat.Czxid {
 		k.have, k.set = true, 0 // adopted, or created again by a request that came late
 	}
@@ -229,6 +234,7 @@ func (k *keeper) create(sess *zk.Session) error {
 	}
 	want, number := n.latest()
 	node := zk.Node{Path: n.Path(), Data: want, Mode: k.mode(), ACL: n.cfg.ACL}
+	k.sent++
 	var created zk.Created
 	var err error
 	if n.cfg.TTL > 0 {

@@ -2,6 +2,7 @@ package member_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -226,4 +227,42 @@ func TestNodeWithATTLGoesAlsoIfItsProgramDiesWhileItIsCreated(t *testing.T) {
 			t.Errorf("there after the TTL: %v, %v", there, err)
 		}
 	})
+}
+
+// The reply to a creation is lost, and the node is kept. When its Node has ended, what the session makes there is not
+// of that creation.
+func TestNodeThatComesAfterAKeptOneStays(t *testing.T) {
+	t.Parallel()
+	for _, data := range []string{"a", "b"} {
+		t.Run(data, func(t *testing.T) {
+			t.Parallel()
+			zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+				client := srv.Client(t, 20*time.Second)
+				lost := false
+				srv.Control(func(r zktest.Request) zktest.Fault {
+					if lost || r.Path != "/x" || r.Op != zktest.OpCreate {
+						return zktest.Pass
+					}
+					lost = true
+					return zktest.DropReply
+				})
+				n := keep(t, client, "/x", "a", member.NodeConfig{})
+				if err := errors.Join(n.Await(within(t)), n.CloseWait(within(t))); err != nil || !lost {
+					t.Fatal(err, lost)
+				}
+				sess, err := client.Session(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				made, err := sess.Create(t.Context(), "/x", []byte(data), zk.Ephemeral)
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(16 * time.Minute)
+				if _, stat := mustGet(t, sess, "/x"); stat.Czxid != made.Stat.Czxid {
+					t.Errorf("got a node of %#x, want %#x", stat.Czxid, made.Stat.Czxid)
+				}
+			}, zktest.SessionTimeouts(time.Second, time.Minute))
+		})
+	}
 }

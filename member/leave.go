@@ -34,6 +34,7 @@ func (k *keeper) leave(sess *zk.Session) {
 		return
 	}
 	n.report(0, ErrClosed)
+	k.left = true
 	if k.unsure && n.cfg.Mode != Persistent {
 		n.shared.retain()
 		go func() {
@@ -91,7 +92,8 @@ func (k *keeper) remove(sess *zk.Session) error {
 		return err
 	}
 	seen, err := look.Get(ctx)
-	if err == nil && k.ours(sess, seen.Stat) && (k.node.cfg.Mode != Persistent || k.made(seen)) {
+	others := k.left || k.node.cfg.Mode == Persistent // may be here, made by any program or by the same session
+	if err == nil && k.ours(sess, seen.Stat) && (!others || k.made(seen)) {
 		err = attempt.DeleteSecured(ctx, sess, p, seen.Stat.Version)
 	}
 	switch {
@@ -103,8 +105,7 @@ func (k *keeper) remove(sess *zk.Session) error {
 	return err
 }
 
-// made reports whether a persistent node, which any program may have created, is the one that was kept, or that a
-// creation of unknown outcome has made.
+// made reports whether a node is the one that was kept, or that a creation of unknown outcome has made.
 func (k *keeper) made(seen zk.Data) bool {
 	if k.have && seen.Stat.Czxid == k.stat.Czxid {
 		return true

@@ -564,3 +564,40 @@ func TestSearchForDeadlocksEndsWithItsClient(t *testing.T) {
 		waiters.Wait()
 	})
 }
+
+// The reply to the creation of a record is lost while the wait ends.
+func TestRecordOfAWaitGoesAfterALostReply(t *testing.T) {
+	t.Parallel()
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c, sess := srv.Client(t, 20*time.Second), srv.Session(t, 20*time.Second)
+		held, err := mustMutex(t, c, "/a", lock.Config{}).Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		wanted, err := mustMutex(t, srv.Client(t, 20*time.Second), "/b", lock.Config{}).Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(held.Context())
+		lost := false
+		srv.Control(func(r zktest.Request) zktest.Fault {
+			if lost || r.Op != zktest.OpCreate || !strings.HasPrefix(r.Path, "/turnstile/waits/") {
+				return zktest.Pass
+			}
+			lost = true
+			cancel()
+			return zktest.DropReply
+		})
+		if _, err := mustMutex(t, c, "/b", lock.Config{}).Lock(ctx); !errors.Is(err, context.Canceled) || !lost {
+			t.Fatalf("got %v, and a reply was lost: %v", err, lost)
+		}
+		time.Sleep(time.Minute)
+		names, _, err := sess.Children(t.Context(), "/turnstile/waits") // which go, too, when they are empty for long
+		if err != nil && !errors.Is(err, zk.NoNode) || len(names) > 0 {
+			t.Errorf("got %q, %v, and nobody waits", names, err)
+		}
+		if err := errors.Join(held.Unlock(), wanted.Unlock()); err != nil {
+			t.Error(err)
+		}
+	}, zktest.SessionTimeouts(time.Second, time.Minute))
+}

@@ -258,6 +258,7 @@ func (d *detector) write(ctx context.Context, name string, mine map[uint64]*stuc
 		return d.sess.Err()
 	}
 	d.wrote = time.Now()
+	d.written = []byte{} // whatever becomes of the reply, there may be a node to remove
 	err := d.put(ctx, name, data)
 	if err == nil {
 		d.written = data

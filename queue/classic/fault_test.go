@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	core "github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/queue/classic"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -530,6 +531,94 @@ func TestPutWhoseCallerLeavesWithItsReplyLostIsAccountedFor(t *testing.T) {
 			}
 			w.Control(nil)
 			wantBodies(t, drain(t, q), row.in...)
+		}
+	})
+}
+
+// An operator deletes the lock of an item, and another consumer takes the item at once.
+//
+// Promise: 2, 11
+func TestConsumerWhoseLockWasReplacedIsToldAndLeavesTheOthersAlone(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		if !k.locks {
+			t.Skip("there are no locks")
+		}
+		for name, end := range map[string]func(*classic.Item, context.Context) error{
+			"Done": (*classic.Item).Done, "Requeue": (*classic.Item).Requeue, "Release": (*classic.Item).Release,
+		} {
+			for _, after := range []time.Duration{0, time.Second} { // before the lock is watched, and later
+				q, operator := w.queue(k), w.Session(t, timeout)
+				fill(t, q, 1)
+				x, err := q.take(t.Context(), true)
+				must(t, err)
+				lock := k.lockDir() + "/" + x.item.Name()
+				time.Sleep(after)
+				_, err = operator.Multi(t.Context(), zk.DeleteOp(lock, -1),
+					zk.CreateNodeOp(zk.Node{Path: lock, Data: []byte("another's"), Mode: zk.Ephemeral}))
+				must(t, err)
+				err = end(x.item, t.Context())
+				if name == "Release" && err != nil || name != "Release" && !errors.Is(err, classic.ErrLost) {
+					t.Errorf("%s after %v: got %v", name, after, err)
+				}
+				wantBodies(t, w.names(k.lockDir()), x.item.Name())
+				wantBodies(t, w.names(k.dir), x.item.Name())
+				must(t, operator.Delete(t.Context(), lock, -1))
+				wantBodies(t, drain(t, q), "body 0")
+			}
+		}
+	})
+}
+
+// Promise: 2
+func TestHoldEndsWhenItsLockIsDeletedOrReplaced(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		if !k.locks {
+			t.Skip("there are no locks")
+		}
+		for name, also := range map[string]func(lock string) []zk.Op{
+			"deleted": func(string) []zk.Op { return nil },
+			"replaced": func(lock string) []zk.Op {
+				return []zk.Op{zk.CreateNodeOp(zk.Node{Path: lock, Mode: zk.Ephemeral})}
+			},
+		} {
+			q, operator := w.queue(k), w.Session(t, timeout)
+			fill(t, q, 1)
+			x, err := q.take(t.Context(), true)
+			must(t, err)
+			lock := k.lockDir() + "/" + x.item.Name()
+			time.Sleep(time.Second)
+			_, err = operator.Multi(t.Context(), append([]zk.Op{zk.DeleteOp(lock, -1)}, also(lock)...)...)
+			must(t, err)
+			synctest.Wait()
+			if cause := context.Cause(x.item.Context()); !errors.Is(cause, classic.ErrLost) {
+				t.Errorf("%s: the context's cause is %v, want ErrLost", name, cause)
+			}
+			if also(lock) != nil {
+				must(t, operator.Delete(t.Context(), lock, -1))
+			}
+			wantBodies(t, drain(t, q), "body 0")
+		}
+	})
+}
+
+// The lock's watch is no loss: the consumer itself removes it.
+func TestEndedItemSaysThatItIsFinished(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		if !k.locks {
+			t.Skip("there are no locks")
+		}
+		for _, held := range []time.Duration{0, time.Second} {
+			q := w.queue(k)
+			fill(t, q, 1)
+			x, err := q.take(t.Context(), true)
+			must(t, err)
+			time.Sleep(held)
+			must(t, x.done(t.Context()))
+			if cause := context.Cause(x.item.Context()); !errors.Is(cause, core.ErrFinished) {
+				t.Errorf("held for %v: the context's cause is %v, want queue.ErrFinished", held, cause)
+			}
+			synctest.Wait()
+			w.NoWatches(t)
 		}
 	})
 }

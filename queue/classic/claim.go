@@ -1,6 +1,7 @@
 package classic
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -13,7 +14,7 @@ import (
 //
 // It requests the lock and reads the item in one write, in that order, so that an item that exists then is ours: a
 // consumer that took it before has removed it before the lock, or with it. The transaction that made the lock tells it
-// from others of its name.
+// from others of its name; as long as that is unknown, the lock's random text does.
 //
 // If the caller leaves, claim still waits for the answers, at most until the session ends, so that it leaves no
 // unknown lock behind.
@@ -33,6 +34,12 @@ func (d *base) claim(ctx context.Context, sess *zk.Session, e entry) (*Item, err
 		return nil, nil
 	case sess.Err() != nil: // then it does not matter what became of the lock
 		return nil, sess.Err()
+	case errors.Is(err, ErrUnresolved): // the lock may exist, or come late; it would stay as long as the session
+		attempt.RemoveCreated(sess, attempt.Name{
+			Dir: d.locks, Prefix: e.name, Fixed: true,
+			Made: func(text []byte) bool { return bytes.Equal(text, item.id) },
+		})
+		return nil, err
 	default:
 		return nil, err
 	}

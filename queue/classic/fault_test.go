@@ -623,6 +623,90 @@ func TestEndedItemSaysThatItIsFinished(t *testing.T) {
 	})
 }
 
+// loseReceipt makes the answer of the next transaction unknown: its reply is lost, or with zktest.Refuse the request,
+// and another client deletes the receipt before this one has looked. Do is what sends the transaction.
+func (w *world) loseReceipt(k kind, fault zktest.Fault, do func() error) error {
+	w.t.Helper()
+	operator := w.Session(w.t, timeout)
+	deleted, proceed := context.WithCancel(w.t.Context())
+	defer proceed()
+	receipt := ""
+	w.Control(func(r zktest.Request) zktest.Fault {
+		switch {
+		case !isMulti(r) || !strings.HasPrefix(r.Parts[0].Path, k.receiptDir()):
+		case receipt == "" && len(r.Parts) > 1:
+			receipt = r.Parts[0].Path
+			return fault
+		case r.Parts[0].Path == receipt:
+			return zktest.Until(deleted)
+		}
+		return zktest.Pass
+	})
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	synctest.Wait()
+	must(w.t, operator.Delete(w.t.Context(), receipt, -1))
+	proceed()
+	err := <-done
+	w.Control(nil)
+	return err
+}
+
+// Promise: 4
+func TestLockThatMayHaveBeenMadeIsRemoved(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		if !k.locks {
+			t.Skip("there are no locks")
+		}
+		client := w.Client(t, timeout)
+		q := w.queueOf(k, client)
+		fill(t, q, 1)
+		must(t, makeAll(t, w, k.lockDir()))
+		err := w.loseReceipt(k, zktest.DropReply, func() error {
+			_, err := q.take(t.Context(), true)
+			return err
+		})
+		if !errors.Is(err, classic.ErrUnresolved) || strings.Contains(err.Error(), "session") {
+			t.Errorf("got %v, want ErrUnresolved because of the receipt, not of a session", err)
+		}
+		synctest.Wait() // it is removed in the background
+		wantBodies(t, drain(t, w.queue(k)), "body 0")
+		if left := w.names(k.lockDir()); len(left) != 0 {
+			t.Errorf("%q are left", left)
+		}
+	})
+}
+
+// Promise: 4
+func TestLockIsRemovedHoweverOftenThatIsLost(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		if !k.locks {
+			t.Skip("there are no locks")
+		}
+		q := w.queue(k)
+		fill(t, q, 1)
+		x, err := q.take(t.Context(), true)
+		must(t, err)
+		must(t, w.loseReceipt(k, zktest.Refuse, func() error { return x.item.Release(t.Context()) }))
+		x, err = q.take(t.Context(), true)
+		must(t, err)
+		lost := 0
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if isMulti(r) && len(r.Parts) > 1 && lost < 30 {
+				lost++
+				return zktest.Refuse
+			}
+			return zktest.Pass
+		})
+		must(t, x.item.Release(t.Context()))
+		w.Control(nil)
+		wantBodies(t, drain(t, q), "body 0")
+		if left := w.names(k.lockDir()); len(left) != 0 {
+			t.Errorf("%q are left", left)
+		}
+	})
+}
+
 func (k kind) receiptDir() string {
 	if k.dir != path {
 		return path + "/__receipts__"

@@ -38,8 +38,8 @@ func (it *Item) Name() string { return it.entry.name }
 
 // Context ends with the session that the item was taken under, with its cause. If the queue has locks it also ends
 // with ErrLost when another client has deleted the lock, or the session can no longer be certain that it is ours
-// (zk.ErrUncertain): others may take the item some time after that (CURATOR-605). Done, Requeue and Release end it, with
-// queue.ErrFinished, before they remove the lock.
+// (zk.ErrUncertain): others may take the item some time after that (CURATOR-605). Done, Requeue and Release end it,
+// with queue.ErrFinished, before they remove the lock.
 func (it *Item) Context() context.Context {
 	if it.hold == nil {
 		return it.sess.Context()

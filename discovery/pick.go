@@ -84,7 +84,7 @@ func (e Ejection) withDefaults() (Ejection, error) {
 		return e, attempt.Bad(text, e.For, e.Max)
 	}
 	if e.AtMost < 0 || e.AtMost > 100 {
-		return e, fmt.Errorf("discovery: Ejection.AtMost is a percentage from 1 to 100: %d", e.AtMost)
+		return e, attempt.Bad("discovery: Ejection.AtMost is a percentage from 1 to 100: %d", e.AtMost)
 	}
 	return e, nil
 }

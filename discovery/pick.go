@@ -252,7 +252,7 @@ func (p *picker) done(t *target, failed bool) {
 	}
 	length := p.ejection.For
 	for range t.ejections {
-		length = min(2*length, p.ejection.Max)
+		length += min(length, p.ejection.Max-length) // twice as long would overflow if it is centuries
 	}
 	t.ejections++
 	t.failures = 0

@@ -278,6 +278,23 @@ func TestTheLastInstanceIsNotEjected(t *testing.T) {
 	}
 }
 
+func TestEjectionsOfCenturiesDoNotOverflow(t *testing.T) {
+	t.Parallel()
+	p, now := newPicker(t, Sticky, 5)
+	p.ejection.For, p.ejection.Max = 1<<62, 3<<61
+	bad := p.known[0]
+	for _, want := range []time.Duration{1 << 62, 3 << 61, 3 << 61} {
+		for range p.ejection.Failures {
+			bad.outstanding++
+			p.done(bad, true)
+		}
+		if out := bad.out.Sub(*now); out != want {
+			t.Errorf("out for %v, want %v", out, want)
+		}
+		*now = bad.out
+	}
+}
+
 func TestWhatIsLearnedOfAnInstanceCounts(t *testing.T) {
 	t.Parallel()
 	p, now := newPicker(t, Sticky, 5)

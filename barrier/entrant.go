@@ -134,7 +134,7 @@ func (e *entrant) settleLater() {
 		case czxid != 0:
 			return attempt.Remove(e.sess, e.path()).Wait(ctx)
 		default: // it may be done late
-			attempt.RemoveCreated(e.sess, e.double.path, e.name.String())
+			attempt.RemoveCreated(e.sess, attempt.Name{Dir: e.double.path, Prefix: e.name.String()})
 		}
 		return err
 	})

@@ -69,8 +69,21 @@ func NewSequence(client *zk.Client, path string, config SequenceConfig) (*Sequen
 	return s, nil
 }
 
-// Close is Counter.Close. Ids that were claimed and not given out stay at hand.
-func (s *Sequence) Close(ctx context.Context) error { return s.counter.Close(ctx) }
+// Close is Counter.Close. It first waits for ids that are being claimed ahead, because their claim has a receipt. Ids
+// that were claimed and not given out stay at hand.
+func (s *Sequence) Close(ctx context.Context) error {
+	s.mu.Lock()
+	c := s.claim
+	s.mu.Unlock()
+	if c != nil {
+		select {
+		case <-c.done:
+		case <-ctx.Done():
+			return s.counter.reg.failed("remove the receipts of", context.Cause(ctx))
+		}
+	}
+	return s.counter.Close(ctx)
+}
 
 // Path returns the path of the sequence's node.
 func (s *Sequence) Path() string { return s.counter.Path() }

@@ -115,6 +115,42 @@ func TestIdsAreNeverRepeatedWhateverHitsAClaim(t *testing.T) {
 	})
 }
 
+// Promise: 4, 14
+func TestCloseRemovesTheReceiptOfAClaimAhead(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		s := w.sequence(w.Client(t, timeout), 10)
+		answer, proceed := context.WithCancel(t.Context())
+		for range 5 {
+			next(t, s)
+		}
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if isWrite(r) {
+				return zktest.ReplyUntil(answer)
+			}
+			return zktest.Pass
+		})
+		next(t, s) // claims ahead
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := s.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v while the claim is under way, want the context's error", err)
+		}
+		closed := make(chan error)
+		go func() { closed <- s.Close(t.Context()) }()
+		synctest.Wait()
+		proceed()
+		must(t, <-closed)
+		w.Control(nil)
+		if left := w.receipts(w.Session(t, timeout)); len(left) != 0 {
+			t.Errorf("receipts %q are left", left)
+		}
+		if got := next(t, s); got != 7 {
+			t.Errorf("got %d after Close, want 7", got)
+		}
+	})
+}
+
 // What a block costs is one write, and the next block is there before the one in use is at its end.
 //
 // Promise: 14

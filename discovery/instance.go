@@ -200,7 +200,7 @@ func (i Instance) withDefaults(now time.Time) (Instance, error) {
 // checkName refuses what cannot be the name of a node.
 func checkName(what, name string) error {
 	if name == "" {
-		return fmt.Errorf("discovery: the %s is empty; give it a name", what)
+		return attempt.Bad("discovery: the %s is empty; give it a name", what)
 	}
 	if strings.Contains(name, "/") || zk.ValidatePath("/"+name) != nil {
 		const use = "use letters, digits, dots and dashes"

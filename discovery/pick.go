@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -83,7 +84,7 @@ func (e Ejection) withDefaults() (Ejection, error) {
 		return e, attempt.Bad(text, e.For, e.Max)
 	}
 	if e.AtMost < 0 || e.AtMost > 100 {
-		return e, fmt.Errorf("discovery: Ejection.AtMost is a percentage from 1 to 100: %d", e.AtMost)
+		return e, attempt.Bad("discovery: Ejection.AtMost is a percentage from 1 to 100: %d", e.AtMost)
 	}
 	return e, nil
 }
@@ -123,15 +124,22 @@ type found struct {
 func (p *picker) replace(all []found) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	type registration struct {
+		name string
+		born int64
+	}
+	before := make(map[registration]*target, len(p.known))
+	for _, t := range p.known {
+		before[registration{t.name, t.born}] = t
+	}
 	known := make([]*target, 0, len(all))
 	for _, f := range all {
-		i := slices.IndexFunc(p.known, func(t *target) bool { return t.name == f.name && t.born == f.born })
-		if i < 0 {
-			known = append(known, &target{name: f.name, born: f.born, instance: f.instance})
-			continue
+		t := before[registration{f.name, f.born}]
+		if t == nil {
+			t = &target{name: f.name, born: f.born}
 		}
-		p.known[i].instance = f.instance
-		known = append(known, p.known[i])
+		t.instance = f.instance
+		known = append(known, t)
 	}
 	slices.SortFunc(known, func(a, b *target) int { return strings.Compare(a.name, b.name) })
 	p.known = known
@@ -161,47 +169,64 @@ func (p *picker) pick(except []*Use) (*Use, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
-	usable := make([]*target, 0, len(p.known))
-	for _, t := range p.known {
-		if now.Before(t.out) || slices.ContainsFunc(except, func(u *Use) bool { return u.is(t) }) {
-			continue
-		}
-		usable = append(usable, t)
-	}
-	if len(usable) == 0 {
+	t := p.choose(func(t *target) bool {
+		return !now.Before(t.out) && !slices.ContainsFunc(except, func(u *Use) bool { return u.is(t) })
+	})
+	if t == nil {
 		return nil, fmt.Errorf("discovery: %w", ErrNoInstance)
 	}
-	t := p.choose(usable)
 	t.outstanding++
 	return &Use{picker: p, target: t, Instance: t.instance}, nil
 }
 
-func (p *picker) choose(usable []*target) *target {
+// choose returns the usable target whose turn it is, or nil if none is usable.
+func (p *picker) choose(usable func(*target) bool) *target {
 	switch p.strategy {
-	case Random:
-		return usable[rand.IntN(len(usable))]
+	case RoundRobin:
+		// The turn counts in the list of all instances, so one that is left out for a while does not shift the
+		// others'.
+		for range p.known {
+			t := p.known[p.next%len(p.known)]
+			p.next = (p.next + 1) % len(p.known)
+			if usable(t) {
+				return t
+			}
+		}
+		return nil
 	case Sticky:
-		if slices.Contains(usable, p.stuck) {
+		if p.stuck != nil && usable(p.stuck) {
 			return p.stuck
 		}
-		t := usable[rand.IntN(len(usable))]
-		p.stuck = t
+		t := p.any(usable)
+		if t != nil {
+			p.stuck = t
+		}
 		return t
 	case LeastOutstanding:
-		least := slices.MinFunc(usable, func(a, b *target) int { return a.outstanding - b.outstanding })
-		idle := slices.DeleteFunc(usable, func(t *target) bool { return t.outstanding > least.outstanding })
-		return idle[rand.IntN(len(idle))]
-	case RoundRobin:
+		least := math.MaxInt
+		for _, t := range p.known {
+			if t.outstanding < least && usable(t) {
+				least = t.outstanding
+			}
+		}
+		return p.any(func(t *target) bool { return t.outstanding == least && usable(t) })
+	case Random:
 	}
-	// The turn counts in the list of all instances, so one that is left out for a while does not shift the others'.
-	for range p.known {
-		t := p.known[p.next%len(p.known)]
-		p.next = (p.next + 1) % len(p.known)
-		if slices.Contains(usable, t) {
-			return t
+	return p.any(usable)
+}
+
+// any returns any of the targets for which usable is true, or nil if there is none.
+func (p *picker) any(usable func(*target) bool) *target {
+	var list []*target
+	for _, t := range p.known {
+		if usable(t) {
+			list = append(list, t)
 		}
 	}
-	return usable[0]
+	if len(list) == 0 {
+		return nil
+	}
+	return list[rand.IntN(len(list))]
 }
 
 // done takes note of how a use ended.
@@ -227,7 +252,7 @@ func (p *picker) done(t *target, failed bool) {
 	}
 	length := p.ejection.For
 	for range t.ejections {
-		length = min(2*length, p.ejection.Max)
+		length += min(length, p.ejection.Max-length) // twice as long would overflow if it is centuries
 	}
 	t.ejections++
 	t.failures = 0

@@ -56,6 +56,29 @@ func TestRoundRobinGivesEachItsTurn(t *testing.T) {
 	}
 }
 
+// Every Pick needs the mutex that these hold. What looks at each instance for each instance takes many seconds here.
+func TestManyInstancesAreReplacedAndPickedInTime(t *testing.T) {
+	t.Parallel()
+	const n = 40_000
+	for _, s := range []Strategy{RoundRobin, Random, Sticky, LeastOutstanding} {
+		p, now := newPicker(t, s, n)
+		for _, x := range p.known[:n/2] {
+			x.out = now.Add(time.Hour)
+		}
+		began := time.Now()
+		p.replace(instances(n))
+		for range 10 {
+			p.next = 0
+			if u := p.mustPick(t); now.Before(u.target.out) {
+				t.Fatalf("%v: picked an instance that is out", s)
+			}
+		}
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("%v: took %v", s, took)
+		}
+	}
+}
+
 // Promise: 17
 func TestRandomPicksAll(t *testing.T) {
 	t.Parallel()
@@ -252,6 +275,23 @@ func TestTheLastInstanceIsNotEjected(t *testing.T) {
 	}
 	if out := p.ejected(); len(out) != 2 {
 		t.Errorf("%d of 3 instances are out, want 2", len(out))
+	}
+}
+
+func TestEjectionsOfCenturiesDoNotOverflow(t *testing.T) {
+	t.Parallel()
+	p, now := newPicker(t, Sticky, 5)
+	p.ejection.For, p.ejection.Max = 1<<62, 3<<61
+	bad := p.known[0]
+	for _, want := range []time.Duration{1 << 62, 3 << 61, 3 << 61} {
+		for range p.ejection.Failures {
+			bad.outstanding++
+			p.done(bad, true)
+		}
+		if out := bad.out.Sub(*now); out != want {
+			t.Errorf("out for %v, want %v", out, want)
+		}
+		*now = bad.out
 	}
 }
 

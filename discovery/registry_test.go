@@ -554,9 +554,10 @@ func TestBadInputIsRefused(t *testing.T) {
 		{Service: "a", Type: "FAST"},
 		{Service: "a", Payload: []byte("{")},
 		{Service: "a", URI: "{"},
+		{Service: "a", URI: "}"},
 	} {
-		if _, err := r.Register(t.Context(), i); err == nil {
-			t.Errorf("accepted: %+v", i)
+		if _, err := r.Register(t.Context(), i); !errors.Is(err, zk.BadArguments) {
+			t.Errorf("got %v, want zk.BadArguments: %+v", err, i)
 		}
 	}
 	for _, cfg := range []discovery.ProviderConfig{
@@ -564,16 +565,16 @@ func TestBadInputIsRefused(t *testing.T) {
 		{Ejection: discovery.Ejection{AtMost: 101}},
 		{Ejection: discovery.Ejection{For: time.Hour, Max: time.Minute}},
 	} {
-		if _, err := r.OpenProvider("a", cfg); err == nil {
-			t.Errorf("accepted: %+v", cfg)
+		if _, err := r.OpenProvider("a", cfg); !errors.Is(err, zk.BadArguments) {
+			t.Errorf("got %v, want zk.BadArguments: %+v", err, cfg)
 		}
 	}
-	if _, err := r.OpenProvider("a/b", discovery.ProviderConfig{}); err == nil {
-		t.Error("a/b is accepted")
+	if _, err := r.OpenProvider("a/b", discovery.ProviderConfig{}); !errors.Is(err, zk.BadArguments) {
+		t.Errorf("a/b: got %v, want zk.BadArguments", err)
 	}
 	for _, err := range r.Watch(t.Context(), "") {
-		if err == nil {
-			t.Error("no name is accepted")
+		if !errors.Is(err, zk.BadArguments) {
+			t.Errorf("no name: got %v, want zk.BadArguments", err)
 		}
 	}
 }

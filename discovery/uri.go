@@ -3,10 +3,11 @@ package discovery
 // URLs of instances. A URL is made from a template with variables in braces, which Curator stores in parts.
 
 import (
-	"fmt"
 	"net"
 	"strconv"
 	"strings"
+
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 )
 
 // uriSpec is a template in Curator's form.
@@ -35,7 +36,7 @@ func parseURI(template string) (*uriSpec, error) {
 	for rest := template; rest != ""; {
 		text, after, found := strings.Cut(rest, "{")
 		if strings.Contains(text, "}") {
-			return nil, fmt.Errorf("discovery: URI %.80q has a } without a {; write {]} for a brace", template)
+			return nil, attempt.Bad("discovery: URI %.80q has a } without a {; write {]} for a brace", template)
 		}
 		if text != "" {
 			spec.Parts = append(spec.Parts, uriPart{Value: text})
@@ -45,7 +46,7 @@ func parseURI(template string) (*uriSpec, error) {
 		}
 		name, after, found := strings.Cut(after, "}")
 		if !found || strings.Contains(name, "{") {
-			return nil, fmt.Errorf("discovery: URI %.80q has a { without a }; write {[} for a brace", template)
+			return nil, attempt.Bad("discovery: URI %.80q has a { without a }; write {[} for a brace", template)
 		}
 		spec.Parts = append(spec.Parts, uriPart{Value: strings.TrimSpace(name), Variable: true})
 		rest = after

@@ -69,7 +69,7 @@ func (k *keeper) forget(sess *zk.Session) {
 	prefix := k.guess
 	k.guess = ""
 	if !k.node.cfg.Mode.lasting() {
-		attempt.RemoveCreated(sess, path.Dir(prefix), path.Base(prefix))
+		attempt.RemoveCreated(sess, attempt.Name{Dir: path.Dir(prefix), Prefix: path.Base(prefix)})
 		return
 	}
 	k.node.shared.retain()

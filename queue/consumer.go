@@ -115,7 +115,7 @@ func (co *consumer) createNode(ctx context.Context) error {
 			return nil
 		}
 		if zk.OutcomeOf(err) == zk.Unknown {
-			attempt.RemoveCreated(co.sess, co.d.layout.path(dirConsumers), co.id)
+			attempt.RemoveCreated(co.sess, attempt.Name{Dir: co.d.layout.path(dirConsumers), Prefix: co.id})
 		}
 		if err := attempt.Again(ctx, co.sess, err); err != nil {
 			co.d.missing(err)

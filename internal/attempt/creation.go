@@ -166,9 +166,9 @@ func (c *Creation) Cancel() {
 }
 
 // RemoveCreated removes, in the background, the node that a creation of unknown outcome has made, or makes later. Only
-// the caller can have chosen the node's name, and it does not use it again.
-func RemoveCreated(sess *zk.Session, dir, prefix string) {
-	c := Creation{Sess: sess, Names: []Name{{Dir: dir, Prefix: prefix}}}
+// the caller can have chosen the node's name, or what Made tells it by, and it does not use that again.
+func RemoveCreated(sess *zk.Session, name Name) {
+	c := Creation{Sess: sess, Names: []Name{name}}
 	c.Answer = func(context.Context) ([]zk.Created, error) { return nil, ErrLost }
 	c.Cancel()
 }

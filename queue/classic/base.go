@@ -65,7 +65,7 @@ func (d *base) put(ctx context.Context, prefix string, nodes ...[]byte) error {
 	}
 	return d.run(ctx, func(sess *zk.Session) error {
 		for tries := 0; ; tries++ {
-			err := d.receipts.do(ctx, sess, nil, ops...)
+			_, err := d.receipts.do(ctx, sess, nil, ops...)
 			if !errors.Is(err, zk.NoNode) || tries == maxTries {
 				return err
 			}
@@ -128,7 +128,7 @@ func (d *base) remove(ctx context.Context, sess *zk.Session, e entry) (*Item, er
 	if err := item.read(data); err != nil {
 		return nil, err
 	}
-	err = d.receipts.do(ctx, sess, nil, zk.DeleteOp(item.path(), stat.Version))
+	_, err = d.receipts.do(ctx, sess, nil, zk.DeleteOp(item.path(), stat.Version))
 	unresolved, open := errors.AsType[*UnresolvedError](err)
 	switch {
 	case err == nil:

@@ -13,8 +13,8 @@ import (
 // claim takes an item by creating its lock, a node that goes with the session.
 //
 // It requests the lock and reads the item in one write, in that order, so that an item that exists then is ours: a
-// consumer that took it before has removed it before the lock, or with it. The lock has a random text, by which it is
-// recognized later; kazoo keeps such a text there, too.
+// consumer that took it before has removed it before the lock, or with it. The transaction that made the lock tells it
+// from others of its name; as long as that is unknown, the lock's random text does.
 //
 // If the caller leaves, claim still waits for the answers, at most until the session ends, so that it leaves no
 // unknown lock behind.
@@ -34,6 +34,12 @@ func (d *base) claim(ctx context.Context, sess *zk.Session, e entry) (*Item, err
 		return nil, nil
 	case sess.Err() != nil: // then it does not matter what became of the lock
 		return nil, sess.Err()
+	case errors.Is(err, ErrUnresolved): // the lock may exist, or come late; it would stay as long as the session
+		attempt.RemoveCreated(sess, attempt.Name{
+			Dir: d.locks, Prefix: e.name, Fixed: true,
+			Made: func(text []byte) bool { return bytes.Equal(text, item.id) },
+		})
+		return nil, err
 	default:
 		return nil, err
 	}
@@ -60,7 +66,7 @@ func (d *base) claim(ctx context.Context, sess *zk.Session, e entry) (*Item, err
 func (it *Item) lock(ctx context.Context) (read func(context.Context) (zk.Data, error), err error) {
 	var got *zk.Future[zk.Data]
 	lock := zk.CreateNodeOp(zk.Node{Path: it.lockPath(), Data: it.id, Mode: zk.Ephemeral, ACL: it.base.cfg.ACL})
-	err = it.base.receipts.do(ctx, it.sess, func(b *zk.Batch) { got = b.Get(it.path()) }, lock)
+	it.made, err = it.base.receipts.do(ctx, it.sess, func(b *zk.Batch) { got = b.Get(it.path()) }, lock)
 	return func(ctx context.Context) (zk.Data, error) {
 		return attempt.Ask(ctx, it.sess, func() (data zk.Data, err error) {
 			if got != nil {
@@ -74,37 +80,46 @@ func (it *Item) lock(ctx context.Context) (read func(context.Context) (zk.Data, 
 	}, err
 }
 
-// state finds out whether the lock is ours and whether the item exists, as of now, whatever the server knew before.
-func (it *Item) state(ctx context.Context) (locked, there bool, err error) {
+// state finds out whether the lock is ours and whether the item exists. Behind a fence that is as of now, after all
+// that was sent before, whatever the server knew.
+func (it *Item) state(ctx context.Context, fenced bool) (locked, there bool, err error) {
 	err = attempt.Do(ctx, it.sess, func() error {
 		b := it.sess.Batch()
-		passed, lock, item := attempt.Fence(b), b.Get(it.lockPath()), b.Exists(it.path())
+		passed := func(context.Context) error { return nil }
+		if fenced {
+			passed = attempt.Fence(b)
+		}
+		lock, item := b.Exists(it.lockPath()), b.Exists(it.path())
 		b.Send()
 		err := passed(ctx)
 		held, lockErr := lock.Get(ctx)
 		seen, itemErr := item.Get(ctx)
-		if errors.Is(lockErr, zk.NoNode) {
-			lockErr = nil
-		}
-		locked = bytes.Equal(held.Data, it.id) && held.Stat.EphemeralOwner == it.sess.ID()
-		there = seen.Exists
+		locked, there = held.Exists && held.Stat.Czxid == it.made, seen.Exists
 		return errors.Join(err, lockErr, itemErr)
 	})
 	return locked && err == nil, there && err == nil, err
 }
 
 // unlock removes the lock, and waits until that is done or the session has ended, which removes it as well. If the
-// lock is gone, that is success. It fails if the server refuses, or if ctx ends first, while the removal goes on.
+// lock is gone, or is another client's by now, that is success. It fails if the server refuses, or if ctx ends first,
+// while the removal goes on. It looks before each attempt, because the lock has a name that other clients use as well;
+// see finish for what remains.
 func (it *Item) unlock(ctx context.Context) error {
 	it.hold.over()
 	return attempt.RemoveBy(func() error {
 		ctx := context.Background()
-		err := attempt.Do(ctx, it.sess, func() error {
-			return it.base.receipts.do(ctx, it.sess, nil, zk.DeleteOp(it.lockPath(), -1))
-		})
-		if errors.Is(err, zk.NoNode) || it.sess.Err() != nil {
-			return nil //nolint:nilerr // the lock ends with its session
+		for tries := 0; ; tries++ {
+			locked, _, err := it.state(ctx, tries > 0)
+			if err == nil && locked {
+				_, err = it.base.receipts.do(ctx, it.sess, nil, zk.DeleteOp(it.lockPath(), -1))
+			}
+			switch {
+			case err == nil, errors.Is(err, zk.NoNode), it.sess.Err() != nil: // the lock ends with its session
+				return nil //nolint:nilerr // see above
+			case zk.OutcomeOf(err) == zk.Refused && !zk.Temporary(err) && !errors.Is(err, ErrUnresolved):
+				return err
+			}
+			_ = attempt.Pause(ctx, it.sess, tries)
 		}
-		return err
 	}).Wait(ctx)
 }

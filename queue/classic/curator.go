@@ -103,33 +103,47 @@ func (q *CuratorID) Put(ctx context.Context, id string, body []byte) error {
 }
 
 // Remove removes all items with the id that no consumer is handling under a lock, and returns how many it has
-// removed, also along with an error.
+// removed, also along with an error. For an item that cannot be read the error has a CorruptError, and the item stays.
+// For one that may have been removed or not it has an UnresolvedError, and the item is not counted. Neither keeps the
+// rest from being removed.
 func (q *CuratorID) Remove(ctx context.Context, id string) (int, error) {
 	removed := 0
 	items, err := q.base.all(ctx)
+	errs := []error{err}
 	for _, e := range items {
 		middle, _, ok := cutBars(e.name)
 		if !ok || middle != idText(id) {
 			continue
 		}
-		gone := false
-		if err = q.base.run(ctx, func(sess *zk.Session) error {
-			item, err := q.base.grab(ctx, sess, e)
-			if err != nil || item == nil {
-				return err
-			}
-			err = item.Done(context.WithoutCancel(ctx))
-			gone = err == nil
-			return err
-		}); errors.Is(err, ErrLost) { // another consumer has it
-			err = nil
-		}
-		if err != nil {
-			break
-		}
-		if gone {
+		done, err := q.removeItem(ctx, e)
+		if done {
 			removed++
 		}
+		errs = append(errs, err)
+		if err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrUnresolved) {
+			break
+		}
 	}
-	return removed, err
+	return removed, errors.Join(errs...)
+}
+
+// removeItem reports whether it has removed the item; another consumer may have it.
+func (q *CuratorID) removeItem(ctx context.Context, e entry) (done bool, err error) {
+	err = q.base.run(ctx, func(sess *zk.Session) error {
+		item, err := q.base.grab(ctx, sess, e)
+		if err != nil || item == nil {
+			return err
+		}
+		err = item.Done(context.WithoutCancel(ctx))
+		if errors.Is(err, ErrLost) && item.sent && sess.Err() != nil {
+			// The next session would not find out: if the item is gone then, another consumer may have removed it.
+			return &UnresolvedError{Item: item, Err: sess.Err()}
+		}
+		done = err == nil
+		return err
+	})
+	if errors.Is(err, ErrLost) { // another consumer has it
+		err = nil
+	}
+	return done, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -310,6 +311,51 @@ func TestRemoveByIDLeavesItemsThatAreHandled(t *testing.T) {
 		must(t, item.Done(t.Context()))
 		wantBodies(t, w.names(path), "queue-|b|0000000001")
 	})
+}
+
+func TestRemoveByIDGoesOnBehindAnItemThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for _, lockPath := range []string{"", locks} {
+		t.Run(lockPath, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				q := open(t, w, classic.NewCuratorID, classic.Config{LockPath: lockPath})
+				must(t, q.Put(t.Context(), "a", []byte("first")))
+				_, err := w.Session(t, timeout).Create(
+					t.Context(), path+"/queue-|a|", []byte("nonsense"), zk.PersistentSequential)
+				must(t, err)
+				must(t, q.Put(t.Context(), "a", []byte("last")))
+				if n, err := q.Remove(t.Context(), "a"); n != 2 || !errors.Is(err, classic.ErrCorrupt) {
+					t.Errorf("got %d, %v, want 2 removed and ErrCorrupt", n, err)
+				}
+				wantBodies(t, w.names(path), "queue-|a|0000000001")
+				wantBodies(t, w.names(locks))
+			})
+		})
+	}
+}
+
+func TestRemoveByIDSaysWhatItMayHaveRemoved(t *testing.T) {
+	t.Parallel()
+	for _, lockPath := range []string{"", locks} {
+		t.Run(lockPath, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				q := open(t, w, classic.NewCuratorID, classic.Config{LockPath: lockPath})
+				for _, body := range []string{"first", "last"} {
+					must(t, q.Put(t.Context(), "a", []byte(body)))
+				}
+				w.mute(func(r zktest.Request) bool {
+					return isMulti(r) && strings.HasPrefix(r.Parts[0].Path, path+"/") ||
+						isMulti(r) && len(r.Parts) > 1 && strings.HasPrefix(r.Parts[1].Path, path+"/")
+				})
+				n, err := q.Remove(t.Context(), "a")
+				unresolved, ok := errors.AsType[*classic.UnresolvedError](err)
+				if n != 1 || !ok || string(unresolved.Item.Body()) != "first" {
+					t.Errorf("got %d, %v, want 1 removed and an UnresolvedError with the other", n, err)
+				}
+				wantBodies(t, w.names(path))
+			})
+		})
+	}
 }
 
 func TestSimpleHasTheFormsOfTheOriginal(t *testing.T) {

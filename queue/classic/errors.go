@@ -23,12 +23,9 @@ var (
 	ErrRemoved = errors.New("the item was removed when it was taken")
 	// ErrCorrupt: a node of the queue is not what its layout says.
 	ErrCorrupt = errors.New("corrupt item")
-	// ErrUnresolved: it is unknown whether a write was done, because the session ended before its answer came. It is
-	// a queue.ErrUnresolved.
-	ErrUnresolved error = &kindError{
-		"it is unknown whether the write was done: the session ended before its answer came",
-		queue.ErrUnresolved,
-	}
+	// ErrUnresolved: it is unknown whether a write was done, because the session ended before its answer came, or its
+	// receipt was deleted or could not be read. It is a queue.ErrUnresolved.
+	ErrUnresolved error = &kindError{attempt.ErrUnresolved.Error(), queue.ErrUnresolved}
 )
 
 // kindError is an error of this package that is also one of package queue.
@@ -42,21 +39,25 @@ func (e *kindError) Unwrap() error { return e.kind }
 
 // UnresolvedError is about a write that may have been done or not. It is an ErrUnresolved. If Item is not nil it was
 // to be taken: it is gone from the queue, and then this is the only copy of it, or it is still there, or another
-// consumer has it.
+// consumer has it. An item that was to be locked stays in the queue, and its lock is removed if it was made.
 type UnresolvedError struct {
-	Item *Item // nil for a put
-	Err  error // why the session ended
+	Item *Item // nil for a put and for a lock
+	Err  error // why the outcome cannot be found out
 }
 
 // Error says what is unknown, and why.
 func (e *UnresolvedError) Error() string {
-	if e.Item != nil {
-		return fmt.Sprintf("%v (taking %s): %v", ErrUnresolved, e.Item.Name(), e.Err)
+	text := e.Err.Error()
+	if !errors.Is(e.Err, attempt.ErrUnresolved) { // which says it
+		text = fmt.Sprintf("%v: %s", ErrUnresolved, text)
 	}
-	return fmt.Sprintf("%v: %v", ErrUnresolved, e.Err)
+	if e.Item != nil {
+		text = fmt.Sprintf("taking %s: %s", e.Item.Name(), text)
+	}
+	return text
 }
 
-// Unwrap returns ErrUnresolved and why the session ended.
+// Unwrap returns ErrUnresolved and why.
 func (e *UnresolvedError) Unwrap() []error {
 	return []error{ErrUnresolved, attempt.ErrUnresolved, e.Err}
 }

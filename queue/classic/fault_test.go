@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	core "github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/queue/classic"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -530,6 +531,178 @@ func TestPutWhoseCallerLeavesWithItsReplyLostIsAccountedFor(t *testing.T) {
 			}
 			w.Control(nil)
 			wantBodies(t, drain(t, q), row.in...)
+		}
+	})
+}
+
+// An operator deletes the lock of an item, and another consumer takes the item at once.
+//
+// Promise: 2, 11
+func TestConsumerWhoseLockWasReplacedIsToldAndLeavesTheOthersAlone(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		if !k.locks {
+			t.Skip("there are no locks")
+		}
+		for name, end := range map[string]func(*classic.Item, context.Context) error{
+			"Done": (*classic.Item).Done, "Requeue": (*classic.Item).Requeue, "Release": (*classic.Item).Release,
+		} {
+			for _, after := range []time.Duration{0, time.Second} { // before the lock is watched, and later
+				q, operator := w.queue(k), w.Session(t, timeout)
+				fill(t, q, 1)
+				x, err := q.take(t.Context(), true)
+				must(t, err)
+				lock := k.lockDir() + "/" + x.item.Name()
+				time.Sleep(after)
+				_, err = operator.Multi(t.Context(), zk.DeleteOp(lock, -1),
+					zk.CreateNodeOp(zk.Node{Path: lock, Data: []byte("another's"), Mode: zk.Ephemeral}))
+				must(t, err)
+				err = end(x.item, t.Context())
+				if name == "Release" && err != nil || name != "Release" && !errors.Is(err, classic.ErrLost) {
+					t.Errorf("%s after %v: got %v", name, after, err)
+				}
+				wantBodies(t, w.names(k.lockDir()), x.item.Name())
+				wantBodies(t, w.names(k.dir), x.item.Name())
+				must(t, operator.Delete(t.Context(), lock, -1))
+				wantBodies(t, drain(t, q), "body 0")
+			}
+		}
+	})
+}
+
+// Promise: 2
+func TestHoldEndsWhenItsLockIsDeletedOrReplaced(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		if !k.locks {
+			t.Skip("there are no locks")
+		}
+		for name, also := range map[string]func(lock string) []zk.Op{
+			"deleted": func(string) []zk.Op { return nil },
+			"replaced": func(lock string) []zk.Op {
+				return []zk.Op{zk.CreateNodeOp(zk.Node{Path: lock, Mode: zk.Ephemeral})}
+			},
+		} {
+			q, operator := w.queue(k), w.Session(t, timeout)
+			fill(t, q, 1)
+			x, err := q.take(t.Context(), true)
+			must(t, err)
+			lock := k.lockDir() + "/" + x.item.Name()
+			time.Sleep(time.Second)
+			_, err = operator.Multi(t.Context(), append([]zk.Op{zk.DeleteOp(lock, -1)}, also(lock)...)...)
+			must(t, err)
+			synctest.Wait()
+			if cause := context.Cause(x.item.Context()); !errors.Is(cause, classic.ErrLost) {
+				t.Errorf("%s: the context's cause is %v, want ErrLost", name, cause)
+			}
+			if also(lock) != nil {
+				must(t, operator.Delete(t.Context(), lock, -1))
+			}
+			wantBodies(t, drain(t, q), "body 0")
+		}
+	})
+}
+
+// The lock's watch is no loss: the consumer itself removes it.
+func TestEndedItemSaysThatItIsFinished(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		if !k.locks {
+			t.Skip("there are no locks")
+		}
+		for _, held := range []time.Duration{0, time.Second} {
+			q := w.queue(k)
+			fill(t, q, 1)
+			x, err := q.take(t.Context(), true)
+			must(t, err)
+			time.Sleep(held)
+			must(t, x.done(t.Context()))
+			if cause := context.Cause(x.item.Context()); !errors.Is(cause, core.ErrFinished) {
+				t.Errorf("held for %v: the context's cause is %v, want queue.ErrFinished", held, cause)
+			}
+			synctest.Wait()
+			w.NoWatches(t)
+		}
+	})
+}
+
+// loseReceipt makes the answer of the next transaction unknown: its reply is lost, or with zktest.Refuse the request,
+// and another client deletes the receipt before this one has looked. Do is what sends the transaction.
+func (w *world) loseReceipt(k kind, fault zktest.Fault, do func() error) error {
+	w.t.Helper()
+	operator := w.Session(w.t, timeout)
+	deleted, proceed := context.WithCancel(w.t.Context())
+	defer proceed()
+	receipt := ""
+	w.Control(func(r zktest.Request) zktest.Fault {
+		switch {
+		case !isMulti(r) || !strings.HasPrefix(r.Parts[0].Path, k.receiptDir()):
+		case receipt == "" && len(r.Parts) > 1:
+			receipt = r.Parts[0].Path
+			return fault
+		case r.Parts[0].Path == receipt:
+			return zktest.Until(deleted)
+		}
+		return zktest.Pass
+	})
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	synctest.Wait()
+	must(w.t, operator.Delete(w.t.Context(), receipt, -1))
+	proceed()
+	err := <-done
+	w.Control(nil)
+	return err
+}
+
+// Promise: 4
+func TestLockThatMayHaveBeenMadeIsRemoved(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		if !k.locks {
+			t.Skip("there are no locks")
+		}
+		client := w.Client(t, timeout)
+		q := w.queueOf(k, client)
+		fill(t, q, 1)
+		must(t, makeAll(t, w, k.lockDir()))
+		err := w.loseReceipt(k, zktest.DropReply, func() error {
+			_, err := q.take(t.Context(), true)
+			return err
+		})
+		if !errors.Is(err, classic.ErrUnresolved) || strings.Contains(err.Error(), "session") {
+			t.Errorf("got %v, want ErrUnresolved because of the receipt, not of a session", err)
+		}
+		synctest.Wait() // it is removed in the background
+		wantBodies(t, drain(t, w.queue(k)), "body 0")
+		if left := w.names(k.lockDir()); len(left) != 0 {
+			t.Errorf("%q are left", left)
+		}
+	})
+}
+
+// Promise: 4
+func TestLockIsRemovedHoweverOftenThatIsLost(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		if !k.locks {
+			t.Skip("there are no locks")
+		}
+		q := w.queue(k)
+		fill(t, q, 1)
+		x, err := q.take(t.Context(), true)
+		must(t, err)
+		must(t, w.loseReceipt(k, zktest.Refuse, func() error { return x.item.Release(t.Context()) }))
+		x, err = q.take(t.Context(), true)
+		must(t, err)
+		lost := 0
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if isMulti(r) && len(r.Parts) > 1 && lost < 30 {
+				lost++
+				return zktest.Refuse
+			}
+			return zktest.Pass
+		})
+		must(t, x.item.Release(t.Context()))
+		w.Control(nil)
+		wantBodies(t, drain(t, q), "body 0")
+		if left := w.names(k.lockDir()); len(left) != 0 {
+			t.Errorf("%q are left", left)
 		}
 	})
 }

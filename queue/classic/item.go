@@ -19,8 +19,10 @@ type Item struct {
 	base  *base
 	sess  *zk.Session
 	entry entry
-	id    []byte // the text of our lock; nil if there is none
+	id    []byte // the text of our lock, random as kazoo's; nil if there is none
+	made  int64  // the transaction that made the lock
 	hold  *hold  // of the lock; nil if there is none
+	sent  bool   // a transaction of finish was sent whose outcome was unknown
 }
 
 // Body returns the first element, nil if there is none.
@@ -35,8 +37,9 @@ func (it *Item) Body() []byte {
 func (it *Item) Name() string { return it.entry.name }
 
 // Context ends with the session that the item was taken under, with its cause. If the queue has locks it also ends
-// with ErrLost when the session can no longer be certain that the lock is ours (zk.ErrUncertain): others may take the
-// item some time after that (CURATOR-605).
+// with ErrLost when another client has deleted the lock, or the session can no longer be certain that it is ours
+// (zk.ErrUncertain): others may take the item some time after that (CURATOR-605). Done, Requeue and Release end it,
+// with queue.ErrFinished, before they remove the lock.
 func (it *Item) Context() context.Context {
 	if it.hold == nil {
 		return it.sess.Context()
@@ -45,7 +48,8 @@ func (it *Item) Context() context.Context {
 }
 
 // Guard is a check to put first into a Multi of the item's session: the server refuses the write once the lock is
-// gone. If the queue has no locks there is nothing to check, and the Multi fails with zk.BadArguments.
+// gone. It cannot tell our lock from one that was made after another client had deleted ours; Context ends then. If the
+// queue has no locks there is nothing to check, and the Multi fails with zk.BadArguments.
 func (it *Item) Guard() zk.Op {
 	if it.id == nil {
 		return zk.Op{}
@@ -62,7 +66,7 @@ func (it *Item) Held(ctx context.Context) (bool, error) {
 	if it.id == nil {
 		return false, nil
 	}
-	locked, _, err := it.state(ctx)
+	locked, _, err := it.state(ctx, true)
 	if it.sess.Err() != nil {
 		return false, nil //nolint:nilerr // the lock ends with its session
 	}
@@ -72,6 +76,9 @@ func (it *Item) Held(ctx context.Context) (bool, error) {
 // Done removes the item and its lock, in one transaction. After it has returned nil the item is never delivered
 // again. It returns ErrLost if the item is no longer ours, or the session ended before the answer came; then the item
 // may be delivered again. If ctx ends it returns ctx's cause, and may be called again.
+//
+// If another client deletes the lock in the very moment in which the removal is under way, and a third takes the item
+// at once, the removal takes the item from that one. The same goes for Requeue.
 func (it *Item) Done(ctx context.Context) error {
 	if it.id == nil {
 		return nil
@@ -97,19 +104,14 @@ func (it *Item) Release(ctx context.Context) error {
 	if it.id == nil {
 		return it.base.failed(ErrRemoved)
 	}
-	locked, _, err := it.state(ctx)
-	switch {
-	case it.sess.Err() != nil:
-		return nil //nolint:nilerr // the lock ends with its session
-	case err != nil:
-		return it.base.failed(err)
-	case !locked:
-		return nil
-	}
 	return it.base.failed(it.unlock(ctx))
 }
 
 // finish removes item and lock, together with other writes, all in one transaction.
+//
+// It looks first: if the lock is not the one that we have made, another client has deleted that, and item and lock may
+// be a third one's. Between the look and the transaction that may still happen, because nothing that a transaction can
+// check tells locks of one name apart: their versions are all 0.
 //
 // If the reply is lost, the lock tells: as long as it is ours nothing was done, because only this transaction removes
 // it, and finish sends it again. If lock and item are both gone, it was done. Otherwise another client has changed
@@ -117,37 +119,36 @@ func (it *Item) Release(ctx context.Context) error {
 // had asked for if the item still exists.
 func (it *Item) finish(ctx context.Context, also ...zk.Op) error {
 	ops := append([]zk.Op{zk.DeleteOp(it.path(), -1), zk.DeleteOp(it.lockPath(), -1)}, also...)
-	for {
-		_, err := it.sess.Multi(ctx, ops...)
+	for tries := 0; ; tries++ {
+		locked, there, err := it.state(ctx, it.sent || tries > 0)
+		switch {
+		case it.sess.Err() != nil:
+			return fmt.Errorf("%w: %w", ErrLost, it.sess.Err())
+		case err != nil:
+			return err
+		case !locked && !there && (it.sent || len(also) == 0): // or another client has done it, which is as good
+			it.hold.over()
+			return nil
+		case !locked:
+			it.hold.Gone(it.lockPath())
+			return fmt.Errorf("%w: its lock is gone", ErrLost)
+		case !there:
+			return errors.Join(fmt.Errorf("%w: another client has removed it", ErrLost), it.unlock(ctx))
+		}
+		it.hold.over() // or the removal would be taken for a loss
+		_, err = it.sess.Multi(ctx, ops...)
+		it.sent = it.sent || err == nil || zk.OutcomeOf(err) == zk.Unknown
 		switch {
 		case err == nil:
-			it.hold.over()
 			return nil
 		case it.sess.Err() != nil:
 			return fmt.Errorf("%w: %w", ErrLost, it.sess.Err())
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		}
-		gone := errors.Is(err, zk.NoNode)
-		if !gone && zk.OutcomeOf(err) != zk.Unknown {
+		case zk.OutcomeOf(err) != zk.Unknown && !errors.Is(err, zk.NoNode):
 			if err := attempt.Again(ctx, it.sess, err); err != nil {
 				return err
 			}
-			continue
-		}
-		locked, there, stateErr := it.state(ctx)
-		switch {
-		case it.sess.Err() != nil:
-			return fmt.Errorf("%w: %w", ErrLost, it.sess.Err())
-		case stateErr != nil:
-			return stateErr
-		case !locked && !there:
-			it.hold.over()
-			return nil
-		case !locked:
-			return fmt.Errorf("%w: its lock is gone", ErrLost)
-		case !there:
-			return errors.Join(fmt.Errorf("%w: another client has removed it", ErrLost), it.unlock(ctx))
 		}
 	}
 }

@@ -32,17 +32,17 @@ func newReceipts(client *zk.Client, cfg Config) *receipts {
 const maxTries = 10
 
 // do executes a transaction, in a batch to which add adds what else is to travel with it; add may be nil. It returns
-// nil if the transaction was done, also if the reply was lost; an error that is ErrUnresolved if the session ended
-// before the receipt could be read; and otherwise an error that says why the transaction was not done, and will not be.
+// the transaction's id if it was done, also if the reply was lost; an error that is ErrUnresolved if the receipt could
+// not be read; and otherwise an error that says why the transaction was not done, and will not be.
 //
 // If ctx ends while the request has left and the answer has not come, do still waits for it, at most until the
 // session ends: an item that was taken must not vanish with its caller, and a caller that does not know must not put
 // one again.
-func (r *receipts) do(ctx context.Context, sess *zk.Session, add func(*zk.Batch), ops ...zk.Op) error {
+func (r *receipts) do(ctx context.Context, sess *zk.Session, add func(*zk.Batch), ops ...zk.Op) (int64, error) {
 	for tries := 1; ; tries++ {
 		rec, err := r.Get(ctx, sess)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		b := sess.Batch()
 		t := r.Send(r.client, sess, b, rec, ops...)
@@ -50,20 +50,20 @@ func (r *receipts) do(ctx context.Context, sess *zk.Session, add func(*zk.Batch)
 			add(b)
 		}
 		b.Send()
-		_, err = t.Outcome(ctx)
+		done, err := t.Outcome(ctx)
 		switch {
 		case errors.Is(err, attempt.ErrUnresolved) && sess.Err() != nil:
-			return &UnresolvedError{Err: sess.Err()}
+			return 0, &UnresolvedError{Err: sess.Err()}
 		case errors.Is(err, attempt.ErrUnresolved):
-			return &UnresolvedError{Err: err}
+			return 0, &UnresolvedError{Err: err}
 		case !errors.Is(err, attempt.ErrNotDone) && !errors.Is(err, attempt.ErrGone):
-			return err
+			return done.Zxid, err
 		case ctx.Err() != nil:
-			return context.Cause(ctx)
+			return 0, context.Cause(ctx)
 		case tries >= maxTries: // as a server does to what is too large for it
 			// Not wrapped: it must not be tried again.
 			const text = "not done: the connection was lost %d times in a row (is Config.MaxPacket right?): %v"
-			return fmt.Errorf(text, tries, err)
+			return 0, fmt.Errorf(text, tries, err)
 		}
 	}
 }

@@ -72,10 +72,13 @@ func (h *hold) Gone(string) {
 }
 
 // Lost ends the hold because the session is uncertain. If the lock still exists, it goes as soon as a server can be
-// reached, but not before the consumer has had the cooldown to stop.
+// reached, but not before the consumer has had the cooldown to stop. If the consumer is removing it by then, that is
+// left alone: the lock must not be another one's when that removal arrives.
 func (h *hold) Lost(cause error, cooldown time.Duration) {
 	h.end(fmt.Errorf("%w: %w", ErrLost, cause))
-	time.AfterFunc(cooldown, func() { _ = h.item.Release(h.item.sess.Context()) })
+	if errors.Is(context.Cause(h.ctx), ErrLost) {
+		time.AfterFunc(cooldown, func() { _ = h.item.unlock(h.item.sess.Context()) })
+	}
 }
 
 // over ends the hold of an item whose lock was removed, or is about to be. There may be no hold.

@@ -75,7 +75,8 @@ func (it *Item) Held(ctx context.Context) (bool, error) {
 
 // Done removes the item and its lock, in one transaction. After it has returned nil the item is never delivered
 // again. It returns ErrLost if the item is no longer ours, or the session ended before the answer came; then the item
-// may be delivered again. If ctx ends it returns ctx's cause, and may be called again.
+// may be delivered again. If ctx ends it returns ctx's cause, and is to be called again, or Release: the lock may still
+// be there.
 //
 // If another client deletes the lock in the very moment in which the removal is under way, and a third takes the item
 // at once, the removal takes the item from that one. The same goes for Requeue.
@@ -136,6 +137,9 @@ func (it *Item) finish(ctx context.Context, also ...zk.Op) error {
 			return errors.Join(fmt.Errorf("%w: another client has removed it", ErrLost), it.unlock(ctx))
 		}
 		it.hold.over() // or the removal would be taken for a loss
+		if cause := context.Cause(it.Context()); errors.Is(cause, ErrLost) {
+			return cause // the lock is about to be released, and another consumer's when the transaction arrives
+		}
 		_, err = it.sess.Multi(ctx, ops...)
 		it.sent = it.sent || err == nil || zk.OutcomeOf(err) == zk.Unknown
 		switch {

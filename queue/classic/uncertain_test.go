@@ -35,6 +35,9 @@ func TestUncertainHoldOfAnItemIsToldAndEnds(t *testing.T) {
 			t.Errorf("told %v after %v, want zk.ErrUncertain", cause, told.Sub(isolated))
 		}
 		w.Control(nil)
+		if err := held.done(t.Context()); !errors.Is(err, classic.ErrLost) {
+			t.Errorf("Done returns %v, want ErrLost: the lock is about to be released", err)
+		}
 		again, err := other.take(t.Context(), true)
 		must(t, err)
 		if after := time.Since(told); after < timeout/4 || after > timeout || sess.Err() != nil {

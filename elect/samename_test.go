@@ -5,6 +5,7 @@ package elect_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -136,4 +137,75 @@ func TestRemovalIsNotRepeatedOnAnothersNode(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The one ahead, a waiter's node and the path go in one transaction, which makes another's node of the waiter's name.
+//
+// Promise: 1
+func TestWaiterDoesNotLeadByAnothersNodeOfItsName(t *testing.T) {
+	t.Parallel()
+	for name, waiters := range map[string]int{"second in line": 1, "further behind": 3} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				win(t, w.candidate("gone", support))
+				client := w.Client(t, timeout)
+				var all []<-chan result
+				nodes := []zk.Op{offer}
+				for range waiters {
+					all = append(all, campaign(t.Context(), candidate(t, client, "one", support)))
+					nodes = append(nodes, offer)
+				}
+				other := w.session()
+				w.empty(other, append(nodes, zk.DeleteOp(path+"/n_0000000000", -1))...)
+				time.Sleep(time.Second) // in a bubble
+				for i := range all {
+					waits(t, all[i])
+					at := fmt.Sprintf("%s/n_%010d", path, i+1)
+					if _, stat, err := other.Get(t.Context(), at); err != nil || stat.EphemeralOwner != other.ID() {
+						t.Fatalf("another's node %s: session %#x, %v", at, stat.EphemeralOwner, err)
+					}
+				}
+				for i := range all {
+					if err := other.Delete(t.Context(), fmt.Sprintf("%s/n_%010d", path, i+1), -1); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for len(all) > 0 { // they have come again, in some order
+					time.Sleep(time.Second)
+					first := slices.IndexFunc(all, func(c <-chan result) bool { return len(c) > 0 })
+					if first < 0 {
+						t.Fatal("nobody leads")
+					}
+					resign(t, won(t, all[first]))
+					all = slices.Delete(all, first, first+1)
+				}
+			})
+		})
+	}
+}
+
+// A leader whose node is another's now does not tell the next waiter of its process that it is the first in line.
+//
+// Promise: 1
+func TestFormerLeaderDoesNotCountAsTheOneAheadThatHasItsName(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, other := w.candidate("one", support), w.session()
+		before := win(t, w.candidate("two", support))
+		waiting := campaign(t.Context(), c)
+		resign(t, before)
+		former := won(t, waiting) // n_0000000001, and not resigned below
+		w.empty(other, offer, offer)
+		again := campaign(t.Context(), c)
+		time.Sleep(time.Second)
+		if err := other.Delete(t.Context(), former.Path(), -1); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		waits(t, again) // for n_0000000000
+		if err := other.Delete(t.Context(), path+"/n_0000000000", -1); err != nil {
+			t.Fatal(err)
+		}
+		resign(t, won(t, again))
+		_ = former.Resign()
+	})
 }

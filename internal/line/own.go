@@ -97,6 +97,13 @@ func (o *Own) FirstAt() time.Time { return o.firstAt }
 // Without that, a client whose server is cut off from the others would believe that it owns what another client has.
 func (o *Own) Certify(ctx context.Context) error {
 	err := o.sess.Certify(ctx, o.Paths()...)
+	if err == nil && o.shared && len(o.positions) > 0 {
+		// What has let us believe that we are first, a list of the line or the proof above, knows names alone. They may
+		// be another contender's, if our node was deleted, and the line with it, and was made again: then numbers begin
+		// anew. A node stands from its creation until its deletion. So if ours stands now, it stood then, and as there
+		// is no number twice while it stands, it was first. A NodeLock's node was the answer to its creation instead.
+		err = o.check(ctx)
+	}
 	if err == nil {
 		return nil
 	}

@@ -112,7 +112,8 @@ func waits(t *testing.T, c <-chan result) {
 	t.Helper()
 	synctest.Wait()
 	if len(c) > 0 {
-		t.Fatalf("it does not wait: %+v", <-c)
+		r := <-c
+		t.Fatalf("it does not wait: %+v, %v", r.leadership, r.err)
 	}
 }
 

@@ -32,6 +32,13 @@ const (
 	// another name, which Turnstile's candidates ignore. Nothing is written to a node after its creation, because a
 	// candidate in Java would not hear of its deletion then: so leaders in this layout cannot proclaim a value, and
 	// cannot be asked to resign. Parents stay when they are empty.
+	//
+	// The numbers begin anew when a client has deleted the path, so that a node can have the name of an earlier one.
+	// Candidates do not mistake it for theirs, and tokens grow all the same, but two things are weaker. A guard cannot
+	// tell the leader's node from a later one of its name: fence with the Token where the path may be deleted. And
+	// Resign can remove such a later node, if the path is deleted and made again in the moment in which it deletes, or
+	// while a partition between servers delays its request. As it looks before it deletes, a TryCampaign right behind
+	// Resign may still find the old node; behind ResignWait it does not.
 	LeaderElectionSupport
 )
 

@@ -79,7 +79,8 @@ func (l *Leadership) asked(o *line.Ownership, data []byte) {
 // (lock.Revoke), no other candidate leads before Resign.
 //
 // The leader learns of a deletion only after the fact, and the next candidate may be quicker, so deleting the nodes
-// of an election by hand is at the operator's risk. Tokens and guards hold then, too.
+// of an election by hand is at the operator's risk. Tokens and guards hold then, too; only tokens do with the Layout
+// LeaderElectionSupport.
 func (l *Leadership) Context() context.Context { return l.ctx }
 
 // Token returns the fencing token: larger than that of every earlier leader of the path.
@@ -88,10 +89,13 @@ func (l *Leadership) Token() Token { return l.token }
 // Guard returns the operation to put first in a multi: the server refuses the whole multi with zk.NoNode once the
 // leader's node is gone. With the Layout Both it checks the first of two nodes, and Guards checks both. The server
 // removes them together, so the two differ only if a client deletes a node by hand.
+//
+// With the Layout LeaderElectionSupport the guard passes again once the path was deleted, and made again, and another
+// candidate's node has the name of the leader's: use the Token there.
 func (l *Leadership) Guard() zk.Op { return zk.CheckOp(l.Path(), -1) }
 
 // Guards returns the operations to put first in a multi so that the server refuses it unless all of the leader's nodes
-// exist: two with the Layout Both, one otherwise.
+// exist: two with the Layout Both, one otherwise. See Guard for the Layout LeaderElectionSupport.
 func (l *Leadership) Guards() []zk.Op { return l.ownership.Guards() }
 
 // Path returns the path of the leader's node, or of the first of two.

@@ -141,7 +141,7 @@ func (c *Creation) Resolve(ctx context.Context) ([]zk.Created, error) {
 
 // discard removes nodes that were made.
 func (c *Creation) discard(nodes []zk.Created) {
-	if c.Names[0].Made != nil {
+	if c.Names[0].Made != nil || c.Names[0].Signature != "" { // others may have made a node of that name since
 		for _, n := range nodes {
 			RemoveMade(c.Sess, n.Path, n.Stat.Czxid)
 		}

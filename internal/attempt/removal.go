@@ -131,13 +131,13 @@ func removeMade(sess *zk.Session, path string, czxid int64, lost bool) error {
 	if lost {
 		passed = Fence(b)
 	}
-	seen := b.Get(path)
+	seen := b.Exists(path) // it takes no right to read the node
 	b.Send()
 	if err := passed(ctx); err != nil {
 		return err
 	}
 	node, err := seen.Get(ctx)
-	if err != nil || node.Stat.Czxid != czxid {
+	if err != nil || !node.Exists || node.Stat.Czxid != czxid {
 		return err
 	}
 	return sess.Delete(ctx, path, node.Stat.Version)

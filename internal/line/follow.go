@@ -65,7 +65,12 @@ func (o *Own) lead() {
 }
 
 // lead notes that p is first, and tells its follower. It is called before p is released.
+//
+// Where names come again nobody is told: the contender ahead of the follower may be another's, with p's name.
 func (l *Line) lead(p *position) {
+	if l.Signed {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.head = p

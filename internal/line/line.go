@@ -43,6 +43,9 @@ type Line struct {
 	// Signed puts the random part of a contender, for which its name has no room, into the ACL of its nodes, as an
 	// entry for a user that cannot log in. Without it, a creation whose answer is lost could not be told from another
 	// one of the session. The data is not ours to use: other programs show it.
+	//
+	// Such a name comes again once the path was deleted and made again. So a node is ours only if the transaction that
+	// made it is (Own.shared). A contender stands in one such line alone, and has no marks.
 	Signed bool
 
 	// Unordered says that two contenders may be first without harm. Such a line goes on where numbers are no order any

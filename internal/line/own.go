@@ -25,7 +25,7 @@ type Own struct {
 	watcher   *watcher    // of the line that it was made for
 	nodes     []*node     // in the order of the lines
 	positions []*position // empty for nodes that wait for nothing: permits, and the node lock's
-	shared    bool        // its node has a name that nodes of other contenders have, too
+	shared    bool        // its one node has a name that nodes of other contenders have, too, or had, or will have
 
 	firstAt time.Time // when Await has ended well; it is written before anybody else knows the contender
 
@@ -97,6 +97,13 @@ func (o *Own) FirstAt() time.Time { return o.firstAt }
 // Without that, a client whose server is cut off from the others would believe that it owns what another client has.
 func (o *Own) Certify(ctx context.Context) error {
 	err := o.sess.Certify(ctx, o.Paths()...)
+	if err == nil && o.shared && len(o.positions) > 0 {
+		// What has let us believe that we are first, a list of the line or the proof above, knows names alone. They may
+		// be another contender's, if our node was deleted, and the line with it, and was made again: then numbers begin
+		// anew. A node stands from its creation until its deletion. So if ours stands now, it stood then, and as there
+		// is no number twice while it stands, it was first. A NodeLock's node was the answer to its creation instead.
+		err = o.check(ctx)
+	}
 	if err == nil {
 		return nil
 	}
@@ -288,12 +295,15 @@ func closeAll(watches []*zk.Watch) {
 // Release gives the contender up. Its nodes are deleted in one transaction, together with the creation of the line's
 // next contender if that comes right behind (see pendingRelease). The removal is repeated in the background until it is
 // done or the session has ended. Releasing twice is releasing once.
+//
+// A node whose name others use is looked at before it is deleted, so that is no part of another write, and what the
+// session is asked next may come before it.
 func (o *Own) Release() *attempt.Removal {
 	for _, p := range o.positions {
 		p.cancelPrefetch()
 	}
 	watches := o.takeWatches(true)
-	if len(o.positions) == 1 && o.positions[0].mark == "" {
+	if len(o.positions) == 1 && o.positions[0].mark == "" && !o.shared {
 		return o.positions[0].line.release(o, watches)
 	}
 	closeAll(watches) // before the removal, or the server would send an event for our own deletion

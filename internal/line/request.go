@@ -58,7 +58,7 @@ func Enter(ctx context.Context, sess *zk.Session, lines ...*Line) (*Own, error) 
 }
 
 func ask(sess *zk.Session, lines ...*Line) *Request {
-	r := &Request{own: &Own{sess: sess, watcher: &lines[0].watcher}, lines: lines}
+	r := &Request{own: &Own{sess: sess, watcher: &lines[0].watcher, shared: lines[0].Signed}, lines: lines}
 	for _, l := range lines {
 		r.own.positions = append(r.own.positions, &position{own: r.own, line: l, ahead: unknown})
 	}

@@ -92,7 +92,7 @@ type Config struct {
 // a tenth more or less, so that items that failed together do not come back together.
 type Backoff struct {
 	First time.Duration // 1s if zero
-	Max   time.Duration // 10 minutes if zero
+	Max   time.Duration // 10 minutes, or First if that is more, if zero; at most ten years
 }
 
 // Delay returns the time after failed attempt n, counted from 1.
@@ -131,6 +131,8 @@ func (c Config) withDefaults() (Config, error) {
 	case c.KeepKeys < 0, c.Linger < 0, c.Backoff.First < 0, c.Backoff.Max < c.Backoff.First:
 		return c, attempt.Bad(
 			"queue: KeepKeys, Linger and Backoff must not be negative, and Backoff.Max not less than Backoff.First")
+	case c.Backoff.Max > maxDelay:
+		return c, attempt.Bad("queue: Backoff must be at most ten years: %v", c.Backoff.Max)
 	case c.MaxDead < 0, c.KeepDead < 0:
 		return c, attempt.Bad("queue: MaxDead and KeepDead must not be negative; zero is no bound")
 	case c.Timeout < 0 || c.Timeout > maxDelay:

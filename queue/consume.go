@@ -13,10 +13,15 @@ import (
 
 // RejectError is what a handler of Consume returns to move the item to the dead letters at once, with the error as the
 // reason: return &queue.RejectError{Err: err}.
-type RejectError struct{ Err error }
+type RejectError struct{ Err error } // may be nil
 
 // Error returns the text of the error that it wraps.
-func (e *RejectError) Error() string { return e.Err.Error() }
+func (e *RejectError) Error() string {
+	if e.Err == nil {
+		return "rejected"
+	}
+	return e.Err.Error()
+}
 
 // Unwrap returns the error that it wraps.
 func (e *RejectError) Unwrap() error { return e.Err }

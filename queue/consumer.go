@@ -30,6 +30,7 @@ type consumer struct {
 	own    *zk.Ownership // of what it claims
 	id     string
 	node   string
+	czxid  int64           // of the node's creation; 0 if the server did not tell
 	about  []byte          // its data
 	ctx    context.Context //nolint:containedctx // the items' contexts come from it
 	end    context.CancelCauseFunc
@@ -111,6 +112,7 @@ func (co *consumer) createNode(ctx context.Context) error {
 		co.node = co.d.layout.path(dirConsumers, co.id)
 		c, err := co.sess.CreateNode(ctx, co.d.layout.node(co.node, co.about, zk.Ephemeral))
 		if err == nil {
+			co.czxid = c.Stat.Czxid
 			co.d.clock.saw(c.Stat.Ctime)
 			return nil
 		}
@@ -124,12 +126,17 @@ func (co *consumer) createNode(ctx context.Context) error {
 	}
 }
 
-// watchNode ends the consumer when another client deletes its node: then its claims are free for all.
+// watchNode ends the consumer when another client deletes its node: then its claims are free for all. It also does if
+// that client has made the node again, even in the same transaction: such a node does not end with this session.
 func (co *consumer) watchNode() {
 	for tries := 0; ; tries++ {
-		_, _, w, err := co.sess.GetW(co.ctx, co.node)
+		_, stat, w, err := co.sess.GetW(co.ctx, co.node)
 		if err == nil {
-			_, err = w.Next(co.ctx)
+			if co.replaced(stat) {
+				err = zk.NoNode
+			} else {
+				_, err = w.Next(co.ctx)
+			}
 			w.Close()
 		}
 		switch {
@@ -143,6 +150,9 @@ func (co *consumer) watchNode() {
 		}
 	}
 }
+
+// replaced reports whether the consumer's node is not the one that it has created.
+func (co *consumer) replaced(stat zk.Stat) bool { return co.czxid != 0 && stat.Czxid != co.czxid }
 
 // Nodes returns the node that all claims refer to.
 func (co *consumer) Nodes() []string { return []string{co.node} }

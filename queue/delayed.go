@@ -81,6 +81,9 @@ func (f *fetcher) askTime(ctx context.Context) error {
 		return nil
 	}
 	stat, err := f.co.sess.Set(ctx, f.co.node, f.co.about, -1)
+	if err == nil && f.co.replaced(stat) {
+		err = zk.NoNode
+	}
 	switch {
 	case err == nil:
 		f.co.d.clock.saw(stat.Mtime)

@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -277,6 +278,56 @@ func TestFormerOwnerCannotFinishAnItem(t *testing.T) {
 		put(t, q, "b", queue.Message{})
 		done(t, take(t, q))
 	})
+}
+
+// Promise: 7
+func TestClaimIsLostWhenTheNodeOfItsConsumerIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	for name, blind := range map[string]bool{"seen by the watch": false, "seen by the next write": true} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				q := w.queue(queue.Config{})
+				put(t, q, "a", queue.Message{})
+				held := take(t, q)
+				node := root + "/consumers/" + w.children(root + "/consumers")[0]
+				asks := 0
+				w.Control(func(r zktest.Request) zktest.Fault {
+					if blind && r.Op == zktest.OpGetData && r.Path == node {
+						asks++
+						return zktest.Answer(zk.SystemError)
+					}
+					return zktest.Pass
+				})
+				_, sess := w.login(t)
+				again := zk.CreateNodeOp(zk.Node{Path: node, Mode: zk.Ephemeral})
+				if _, err := sess.Multi(t.Context(), zk.DeleteOp(node, -1), again); err != nil {
+					t.Fatal(err)
+				}
+				if blind {
+					put(t, q, "b", queue.Message{Delay: 5 * time.Minute})
+					item := take(t, q) // it asks for the time
+					wantBody(t, item, "b")
+					done(t, item)
+				}
+				synctest.Wait()
+				if err := context.Cause(held.Context()); !errors.Is(err, queue.ErrClaimLost) {
+					t.Errorf("the item's context: got %v, want ErrClaimLost", err)
+				}
+				if blind && asks == 0 {
+					t.Error("the node was not looked at")
+				}
+				w.Control(nil)
+				if err := sess.Delete(t.Context(), node, -1); err != nil {
+					t.Fatal(err)
+				}
+				item := take(t, q)
+				if wantBody(t, item, "a"); item.Attempt() != 2 {
+					t.Errorf("got attempt %d, want 2", item.Attempt())
+				}
+				done(t, item)
+			})
+		})
+	}
 }
 
 // A leader shows its clients a tree without what is still on its way through the quorum, also after a sync. So after

@@ -54,7 +54,7 @@ func (it *Item) Fail(ctx context.Context, reason error) error {
 	return it.retry(ctx, retry.After, reason.Error())
 }
 
-// backoff returns how long after a failure of this attempt the item is ready again.
+// backoff returns how long after a failure of this attempt the item is ready again: it never keeps its place.
 func (it *Item) backoff() time.Duration {
 	return max(time.Millisecond, it.co.d.cfg.Backoff.Delay(it.attempt))
 }
@@ -63,7 +63,8 @@ func (it *Item) backoff() time.Duration {
 // be delivered again: return &queue.RetryError{Err: err, After: time.Minute}.
 //
 // If After is zero the item is ready at once, in its old place, and Err is not recorded. Places are kept for a
-// thousand items that wait to be delivered again; an item that goes back beyond that arrives anew.
+// thousand items that wait to be delivered again; an item that goes back beyond that arrives anew. A negative After is
+// taken for zero, as that of a time that is past, and one of more than ten years for ten years.
 type RetryError struct {
 	Err   error // may be nil
 	After time.Duration
@@ -95,6 +96,8 @@ func (it *Item) Reject(ctx context.Context, reason string) error {
 	}, nil)
 }
 
+// retry makes the item be delivered again, unless this was its last attempt. No delay is refused: the item would stay
+// claimed for a value that may be computed, and Consume would end.
 func (it *Item) retry(ctx context.Context, delay time.Duration, reason string) error {
 	limit := it.co.d.cfg.MaxAttempts
 	if limit > 0 && it.attempt >= limit {
@@ -104,7 +107,7 @@ func (it *Item) retry(ctx context.Context, delay time.Duration, reason string) e
 		}
 		return it.Reject(ctx, text)
 	}
-	return it.again(ctx, delay, it.attempt, reason)
+	return it.again(ctx, min(max(0, delay), maxDelay), it.attempt, reason)
 }
 
 // again makes the item be delivered again, with so many attempts made.

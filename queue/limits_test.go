@@ -143,6 +143,8 @@ func TestBadArgumentsAreRefused(t *testing.T) {
 			{KeepKeys: -1},
 			{Prefetch: 1001},
 			{Backoff: queue.Backoff{First: time.Minute, Max: time.Second}},
+			{Backoff: queue.Backoff{Max: tenYears + 1}},
+			{Backoff: queue.Backoff{First: tenYears + 1}},
 		} {
 			if _, err := queue.New(client, root, cfg); err == nil {
 				t.Errorf("a queue with %+v", cfg)

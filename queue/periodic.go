@@ -153,7 +153,8 @@ func (p *repeater) putNext(ctx context.Context, sess *zk.Session) error {
 		return context.Cause(ctx)
 	}
 	now := p.q.clock.now()
-	if left := time.Duration(due.UnixMilli()-now) * time.Millisecond; left > 0 {
+	// Sub does not overflow if due is more than 292 years ahead. Servers tell whole milliseconds.
+	if left := due.Sub(time.UnixMilli(now)).Truncate(time.Millisecond); left > 0 {
 		// The wait is cut into parts that are short enough for the clock to be known when it is over.
 		return rest(ctx, min(left, clockLasts-clockLasts/4))
 	}

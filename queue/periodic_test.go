@@ -26,6 +26,16 @@ type never struct{}
 
 func (never) Next(time.Time) time.Time { return time.Time{} }
 
+// only is a schedule with a single time.
+type only struct{ at time.Time }
+
+func (o only) Next(t time.Time) time.Time {
+	if t.Before(o.at) {
+		return o.at
+	}
+	return time.Time{}
+}
+
 // puts records what repeaters have put.
 type puts struct {
 	mu    sync.Mutex
@@ -472,6 +482,26 @@ func TestRepeatGoesOnWhenItCannotLearnWhatBecameOfAPut(t *testing.T) {
 				if got := takeEach(t, q); !slices.Equal(got, []string{"00:01:00", "00:02:00", "00:03:00"}) {
 					t.Errorf("got %v", got)
 				}
+			})
+		})
+	}
+}
+
+// Promise: 7
+func TestTimeThatIsCenturiesAheadIsNotPut(t *testing.T) {
+	t.Parallel()
+	for _, year := range []int{2300, 9999} {
+		t.Run(strconv.Itoa(year), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				q := w.queue(queue.Config{})
+				var all puts
+				stop := repeat(t, q, only{time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)}, &all)
+				pass(time.Minute)
+				stop()
+				if len(all.times) != 0 {
+					t.Errorf("%d items were put, want none", len(all.times))
+				}
+				wantLen(t, q, queue.Counts{})
 			})
 		})
 	}

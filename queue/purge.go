@@ -16,6 +16,9 @@ import (
 // PutOnce of these items no longer count. It leaves claimed items and dead letters alone. It may or may not remove
 // items that are put meanwhile; however many they are, it ends. If ctx ends first, it returns ctx's cause, and goes on
 // in the background with what it has claimed by then, which it does not count.
+//
+// If the connection breaks before all replies are there, it counts each delayed or waiting item whose removal it had
+// sent and that is gone, also if another client has removed it, or it became ready, just then.
 func (q *Queue) Purge(ctx context.Context) (int, error) {
 	p := purger{q.reader, &q.producer, &q.dispatcher}
 	n := 0
@@ -267,138 +270,4 @@ func (it *Item) purge() error {
 			return err // the key has not changed meanwhile
 		}
 	}
-}
-
-// waiting removes what waits for others of its group. Each group keeps its list, for as long as it has a head.
-func (p purger) waiting(ctx context.Context) (int, error) {
-	n := 0
-	err := p.eachGroup(ctx, func(g *segment.List) error {
-		removed, err := p.list(ctx, g, Waiting)
-		n += removed
-		return err
-	})
-	return n, err
-}
-
-// delayed removes what is delayed.
-func (p purger) delayed(ctx context.Context) (int, error) {
-	n := 0
-	var names []string
-	err := p.do(ctx, func(sess *zk.Session) (err error) {
-		// A server that lags behind may not know yet of items that were put.
-		if err := sess.Sync(ctx, p.layout.root); err != nil {
-			return err
-		}
-		names, _, err = sess.Children(ctx, p.layout.path(dirDelayed))
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	for _, name := range names {
-		b, ok := parseBucket(name)
-		if !ok {
-			continue
-		}
-		removed, err := p.bucket(ctx, p.layout.bucket(b))
-		n += removed
-		if err != nil {
-			return n, err
-		}
-	}
-	return n, nil
-}
-
-// bucket removes the items of a bucket. Those that are heads of groups go with what that does to the group.
-func (p purger) bucket(ctx context.Context, c *segment.List) (n int, err error) {
-	if n, err = p.list(ctx, c, Delayed); !errors.Is(err, errHeads) {
-		return n, err
-	}
-	more, err := p.oneByOne(ctx, c, Delayed, func(*storedItem) bool { return true })
-	return n + more, err
-}
-
-// oneByOne removes those items of a list that match, with what that does to their groups and keys.
-func (p purger) oneByOne(
-	ctx context.Context, c *segment.List, state State, match func(*storedItem) bool,
-) (n int, err error) {
-	failed := p.eachStored(ctx, c, func(x *storedItem) bool {
-		if !match(x) {
-			return true
-		}
-		var there bool
-		there, err = p.producer.removeFound(ctx, located{
-			Peeked: x.peeked(state, x.rec.Priority), path: x.path, key: x.rec.Key, version: x.version,
-		})
-		if there {
-			n++
-		}
-		return err == nil
-	})
-	if failed != nil && !errors.Is(failed, errEnough) {
-		err = failed
-	}
-	return n, err
-}
-
-// errHeads says that items may be heads of groups.
-var errHeads = errors.New("there are groups")
-
-// list removes all items of a list, which are in a state. If they are delayed and the queue has ever had a group, it
-// returns errHeads instead.
-func (p purger) list(ctx context.Context, c *segment.List, state State) (int, error) {
-	n := 0
-	keys, err := p.keyed(ctx)
-	if err == nil && keys {
-		n, err = p.oneByOne(ctx, c, state, func(x *storedItem) bool { return x.rec.Key != "" })
-	}
-	if err != nil {
-		return n, err
-	}
-	err = p.do(ctx, func(sess *zk.Session) error {
-		list, err := c.Segments(ctx, sess)
-		if err != nil {
-			return err
-		}
-		for _, s := range list {
-			items, err := c.Items(ctx, sess, s)
-			if err != nil {
-				return err
-			}
-			if state == Delayed { // after the list: a group that it does not see has no item in the list
-				stat, _, err := sess.Exists(ctx, p.layout.path(dirGroups))
-				if err != nil {
-					return err
-				}
-				if stat.NumChildren > 0 {
-					return errHeads
-				}
-			}
-			b := sess.Batch()
-			var gone []*zk.Future[struct{}]
-			for _, item := range items {
-				gone = append(gone, b.Delete(c.Item(s, item), -1))
-			}
-			b.Send()
-			for _, g := range gone {
-				_, err := g.Get(ctx)
-				switch {
-				case err == nil:
-					n++
-				case !errors.Is(err, zk.NoNode):
-					return err
-				}
-			}
-		}
-		return nil
-	})
-	return n, err
-}
-
-// keyed reports whether any item was put under a key, lately.
-func (p purger) keyed(ctx context.Context) (bool, error) {
-	return run(ctx, p.base, func(sess *zk.Session) (bool, error) {
-		stat, _, err := sess.Exists(ctx, p.layout.path(dirKeys))
-		return stat.NumChildren > 0, err
-	})
 }

@@ -76,12 +76,12 @@ func TestCampaignBehindResignLeavesTheNodeOfAnother(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.candidate("one", support)
 		former := win(t, c)
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) // in a bubble
 		w.empty(w.session())
 		next := win(t, w.candidate("two", support))
 		_ = former.Resign()
 		again := campaign(t.Context(), c)
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) // in a bubble
 		waits(t, again)
 		leads(t, next)
 		resign(t, won(t, again))
@@ -126,7 +126,7 @@ func TestRemovalIsNotRepeatedOnAnothersNode(t *testing.T) {
 					return zktest.Pass
 				})
 				leave(t, first)
-				time.Sleep(5 * time.Second)
+				time.Sleep(5 * time.Second) // in a bubble
 				if cut == 0 {
 					t.Fatal("no answer was lost")
 				}
@@ -171,7 +171,7 @@ func TestWaiterDoesNotLeadByAnothersNodeOfItsName(t *testing.T) {
 					}
 				}
 				for len(all) > 0 { // they have come again, in some order
-					time.Sleep(time.Second)
+					time.Sleep(time.Second) // in a bubble
 					first := slices.IndexFunc(all, func(c <-chan result) bool { return len(c) > 0 })
 					if first < 0 {
 						t.Fatal("nobody leads")
@@ -196,12 +196,12 @@ func TestFormerLeaderDoesNotCountAsTheOneAheadThatHasItsName(t *testing.T) {
 		former := won(t, waiting) // n_0000000001, and not resigned below
 		w.empty(other, offer, offer)
 		again := campaign(t.Context(), c)
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) // in a bubble
 		if err := other.Delete(t.Context(), former.Path(), -1); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Second)
-		waits(t, again) // for n_0000000000
+		time.Sleep(time.Second) // in a bubble
+		waits(t, again)         // for n_0000000000
 		if err := other.Delete(t.Context(), path+"/n_0000000000", -1); err != nil {
 			t.Fatal(err)
 		}

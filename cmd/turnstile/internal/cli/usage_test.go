@@ -217,6 +217,7 @@ func TestWrongUseIsRefusedBeforeAnythingIsDone(t *testing.T) {
 		{args: "queue work /q --on-stop wait -- cat", want: `"wait" must be one of signal, finish`},
 		{args: "queue work /q --max-attempts -1 -- cat", want: "--max-attempts must not be negative"},
 		{args: "queue work /q --backoff 0 -- cat", want: "--backoff must not be 0"},
+		{args: "queue work /q --backoff 96000h -- cat", want: "--backoff is at most ten years"},
 		{args: "queue ls", want: "PATH is missing"},
 		{args: "queue ls /q -n -1", want: "-n must not be negative"},
 		{args: "queue len /q /r", want: "unexpected argument"},

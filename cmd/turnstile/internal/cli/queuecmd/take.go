@@ -192,6 +192,8 @@ func (w *consumer) checkCommand(cmd *cobra.Command) error {
 		return command.Usagef(cmd, "--timeout is for a command")
 	case w.backoff == 0:
 		return command.Usagef(cmd, "--backoff must not be 0: a failed item would fail again at once")
+	case time.Duration(w.backoff) > maxTime:
+		return command.Usagef(cmd, "--backoff is at most ten years")
 	}
 	return nil
 }

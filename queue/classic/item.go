@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
+	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -84,6 +85,8 @@ func (it *Item) Done(ctx context.Context) error {
 	if it.id == nil {
 		return nil
 	}
+	ctx, stop := attempt.Outlive(ctx, queue.ErrFinished)
+	defer stop()
 	return it.base.failed(it.finish(ctx))
 }
 
@@ -94,6 +97,8 @@ func (it *Item) Requeue(ctx context.Context) error {
 	if it.id == nil {
 		return it.base.put(ctx, it.entry.key.base, data)
 	}
+	ctx, stop := attempt.Outlive(ctx, queue.ErrFinished)
+	defer stop()
 	return it.base.failed(it.finish(ctx, zk.CreateNodeOp(zk.Node{
 		Path: it.base.dir + "/" + it.entry.key.base, Data: data, Mode: zk.PersistentSequential, ACL: it.base.cfg.ACL,
 	})))
@@ -105,6 +110,8 @@ func (it *Item) Release(ctx context.Context) error {
 	if it.id == nil {
 		return it.base.failed(ErrRemoved)
 	}
+	ctx, stop := attempt.Outlive(ctx, queue.ErrFinished)
+	defer stop()
 	return it.base.failed(it.unlock(ctx))
 }
 

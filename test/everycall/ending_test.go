@@ -73,22 +73,11 @@ var endings = map[string]func(ctx context.Context, c *zk.Client) (ending, error)
 	"queue.Item.Fail": item(func(ctx context.Context, it *queue.Item) error {
 		return it.Fail(ctx, errors.New("no"))
 	}),
-	"queue.Item.Return": item(func(ctx context.Context, it *queue.Item) error { return it.Return(ctx, 0) }),
-	"queue.Item.Reject": item(func(ctx context.Context, it *queue.Item) error { return it.Reject(ctx, "no") }),
-	"queue/classic.Item.Done": func(ctx context.Context, c *zk.Client) (ending, error) {
-		q, err := classic.NewCurator(c, path, classic.Config{LockPath: "/app/locks"})
-		if err != nil {
-			return ending{}, err
-		}
-		if err := q.Put(ctx, []byte("a")); err != nil {
-			return ending{}, err
-		}
-		it, err := q.Take(ctx)
-		if err != nil {
-			return ending{}, err
-		}
-		return ending{it.Context(), it.Done}, nil
-	},
+	"queue.Item.Return":          item(func(ctx context.Context, it *queue.Item) error { return it.Return(ctx, 0) }),
+	"queue.Item.Reject":          item(func(ctx context.Context, it *queue.Item) error { return it.Reject(ctx, "no") }),
+	"queue/classic.Item.Done":    classicItem((*classic.Item).Done),
+	"queue/classic.Item.Requeue": classicItem((*classic.Item).Requeue),
+	"queue/classic.Item.Release": classicItem((*classic.Item).Release),
 }
 
 // item returns what ends a queue's item.
@@ -108,6 +97,26 @@ func item(
 			return ending{}, err
 		}
 		return ending{it.Context(), func(ctx context.Context) error { return end(ctx, it) }}, nil
+	}
+}
+
+// classicItem returns what ends an item of another project's queue.
+func classicItem(
+	end func(*classic.Item, context.Context) error,
+) func(ctx context.Context, c *zk.Client) (ending, error) {
+	return func(ctx context.Context, c *zk.Client) (ending, error) {
+		q, err := classic.NewCurator(c, path, classic.Config{LockPath: "/app/locks"})
+		if err != nil {
+			return ending{}, err
+		}
+		if err := q.Put(ctx, []byte("a")); err != nil {
+			return ending{}, err
+		}
+		it, err := q.Take(ctx)
+		if err != nil {
+			return ending{}, err
+		}
+		return ending{it.Context(), func(ctx context.Context) error { return end(it, ctx) }}, nil
 	}
 }
 

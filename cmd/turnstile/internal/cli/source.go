@@ -194,7 +194,11 @@ func serverOf(stats map[string]string) ensemble.Server {
 	s.Version, _, _ = strings.Cut(s.Version, ",")
 	if parts := strings.Split(s.Latency, "/"); len(parts) == 3 {
 		if ms, err := strconv.ParseFloat(parts[1], 64); err == nil {
-			s.Latency = fmt.Sprintf("%.2f ms", ms)
+			digits := 2
+			if ms >= 100 { // top has room for eight letters
+				digits = 0
+			}
+			s.Latency = fmt.Sprintf("%.*f ms", digits, ms)
 		}
 	}
 	s.Connections, _ = words.Number(stats, "Connections") // 0 if it does not say so

@@ -297,7 +297,7 @@ func (r *reading) note(path string, f found, err error) {
 	if f.gone {
 		return
 	}
-	r.closings = r.closings || f.kind.covers(leases) && f.kind != before
+	r.closings = r.closings || f.kind.covers(leases) && f.kind != before // each kind that covers any name covers this
 	r.known[path] = f.kind
 	if f.entry != nil {
 		r.entries[path] = *f.entry
@@ -362,8 +362,7 @@ func (r *reading) visit(ctx context.Context, path string) (found, error) {
 	}
 	f := found{kind: Recognise(l.names, l.data)}
 	f.entry = &Entry{Path: path, Kind: f.kind, Layout: Layout(f.kind, l.names)}
-	others := slices.DeleteFunc(slices.Clone(l.names), f.kind.covers)
-	f.below = below(path, others)
+	f.below = below(path, f.kind, l.names)
 	if !f.kind.Contended() {
 		if f.kind == Other || f.kind == Free && !used(l.stat) {
 			f.entry = nil
@@ -373,12 +372,12 @@ func (r *reading) visit(ctx context.Context, path string) (found, error) {
 	f.entry.Summary, err = lock.Summarize(ctx, r.client, path)
 	switch empty := f.entry.Holding+f.entry.Waiting == 0; {
 	case empty && f.kind == KazooPermits: // they only have such names
-		return found{kind: Other, below: below(path, l.names)}, err
+		return found{kind: Other, below: below(path, Other, l.names)}, err
 	case empty && f.kind == Permits: // a semaphore that nobody uses, or a directory with a lock of that name
-		f.kind, f.below = Other, below(path, l.names)
-		if len(others) > 0 {
+		if slices.ContainsFunc(l.names, func(name string) bool { return !f.kind.covers(name) }) {
 			f.entry = nil
 		}
+		f.kind, f.below = Other, below(path, Other, l.names)
 	case empty:
 		f.entry.Kind = Free // all have left meanwhile
 	}
@@ -407,12 +406,13 @@ func (r *reading) simple(ctx context.Context, path string) (found, error) {
 	return found{kind: Lock, entry: &Entry{Path: path, Kind: Lock, Layout: "simple", Summary: s}}, nil
 }
 
-// below returns the paths of children that may have contenders: those that are none themselves.
-func below(path string, children []string) []string {
+// below returns the paths of those children of a path of a kind that may have contenders: that are none themselves, nor
+// a part of what the path is.
+func below(path string, kind Kind, children []string) []string {
 	var list []string
 	for _, name := range children {
 		system := path == "/" && name == "zookeeper"
-		if !system && !Beside(name) && !contender(name) {
+		if !system && !kind.covers(name) && !Beside(name) && !contender(name) {
 			list = append(list, stdpath.Join(path, name))
 		}
 	}

@@ -1,6 +1,6 @@
 package server
 
-// Reading files of users and certificates.
+// Reading files of users.
 
 import (
 	"fmt"

@@ -25,7 +25,7 @@ const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", arg
 
 async function open(context, name, address) {
   const page = await context.newPage();
-  page.on("console", (m) => { if (["error", "warning"].includes(m.type())) wrong(name, "console:", m.text()); });
+  page.on("console", (m) => { if (["error", "warning"].includes(m.type())) wrong(name, "console:", m.text(), m.location().url); });
   page.on("pageerror", (e) => wrong(name, e));
   await page.addInitScript(() => {
     addEventListener("securitypolicyviolation", (e) => console.error("policy: " + e.violatedDirective));

@@ -58,9 +58,12 @@ func New(ctx context.Context, source ensemble.Source, cfg Config) *Dashboard {
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.handler.ServeHTTP(w, r) }
 
 // Limits of the HTTP server.
+//
+// A browser opens connections ahead of what it asks, and closes those that it did not use (Chromium: after ten
+// seconds). If the server closes one before, just as it is used, Chromium gives the script or the style up, and the
+// page does without. So the time for a request, which counts from the beginning of its connection, is longer.
 const (
 	maxHeader      = 16 << 10
-	headerTime     = 5 * time.Second
 	requestTime    = 30 * time.Second
 	idleTime       = 30 * time.Second
 	maxConnections = 512
@@ -72,7 +75,7 @@ func (d *Dashboard) Serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	web := &http.Server{
-		Handler: d, MaxHeaderBytes: maxHeader, ReadHeaderTimeout: headerTime, ReadTimeout: requestTime,
+		Handler: d, MaxHeaderBytes: maxHeader, ReadTimeout: requestTime,
 		WriteTimeout: requestTime, IdleTimeout: idleTime,
 	}
 	served := make(chan error, 1)

@@ -23,6 +23,7 @@ import (
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/ensemble"
 	"github.com/seed-a3166700/turnstile/internal/survey"
 	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zktest"
 )
 
 func TestPagesShowWhatIsThere(t *testing.T) {
@@ -652,4 +653,36 @@ func TestServeEndsWithItsContext(t *testing.T) {
 	if d.collector.begin(func() {}) {
 		t.Error("something begins after the end")
 	}
+}
+
+// A browser that opened a connection ahead may ask on it for as long as it keeps it: Chromium for ten seconds.
+func TestConnectionOpenedAheadIsKept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, s := ordinary()
+		d := New(t.Context(), w.source(), Config{Root: "/", Audit: t.Logf})
+		d.collector.take(s, time.Now())
+		var network zktest.Net
+		l, err := network.Listen("127.0.0.1:8080")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- d.Serve(ctx, l) }()
+		conn, err := network.Dial(ctx, "tcp", "127.0.0.1:8080")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Second) // in a bubble
+		_ = conn.SetDeadline(time.Now().Add(time.Minute))
+		if _, err = io.WriteString(conn, "GET /live.js HTTP/1.0\r\nHost: 127.0.0.1:8080\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if answer, err := io.ReadAll(conn); err != nil || !bytes.HasPrefix(answer, []byte("HTTP/1.0 200 OK")) {
+			t.Errorf("%.100q, %v", answer, err)
+		}
+		cancel()
+		<-done
+	})
 }

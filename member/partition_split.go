@@ -86,9 +86,9 @@ func even(items, members []string) []int {
 	if m == 0 {
 		return owner
 	}
-	most, least := (n+m-1)/m, n/m
+	limit, least := (n+m-1)/m, n/m
 	if least >= evenBelow { // a tenth of the mean, rounded towards it
-		most, least = max(most, 11*n/(10*m)), min(least, (9*n+10*m-1)/(10*m))
+		limit, least = max(limit, 11*n/(10*m)), min(least, (9*n+10*m-1)/(10*m))
 	}
 	hashes := make([]uint64, m)
 	for i, member := range members {
@@ -108,28 +108,28 @@ func even(items, members []string) []int {
 	for i := range n {
 		free = append(free, n-1-i)
 	}
-	refused := make(map[int]map[int]bool) // by item: the members that do not take it
+	// after reports whether an item wants a member less than the one that it has asked last: those that it wants more
+	// have refused it.
+	asked := make([]bool, n)
+	after := func(item, member int) bool {
+		last := owner[item]
+		x, y := score(hashes[member], wants[item]), score(hashes[last], wants[item])
+		return !asked[item] || x < y || x == y && member > last
+	}
 	for len(free) > 0 {
 		item := free[len(free)-1]
 		free = free[:len(free)-1]
-		best := -1
+		best, most := -1, uint64(0)
 		for i := range members {
-			if refused[item][i] {
-				continue
-			}
-			if best < 0 || score(hashes[i], wants[item]) > score(hashes[best], wants[item]) {
-				best = i
+			if x := score(hashes[i], wants[item]); (best < 0 || x > most) && after(item, i) {
+				best, most = i, x
 			}
 		}
-		owner[item] = best
+		owner[item], asked[item] = best, true
 		held[best] = push(held[best], item, func(a, b int) bool { return lower(best, a, b) })
-		if len(held[best]) > most {
+		if len(held[best]) > limit {
 			var out int
 			held[best], out = pop(held[best], func(a, b int) bool { return lower(best, a, b) })
-			if refused[out] == nil {
-				refused[out] = make(map[int]bool)
-			}
-			refused[out][best] = true
 			free = append(free, out)
 		}
 	}
@@ -138,23 +138,22 @@ func even(items, members []string) []int {
 	for i := range held {
 		count[i] = len(held[i])
 	}
+	var spare []int // a heap of items that the others can spare, the one that poor wants most first
 	for poor := range members {
-		if count[poor] >= least {
-			continue
-		}
-		order := make([]int, n)
-		for i := range order {
-			order[i] = i
-		}
-		slices.SortFunc(order, func(a, b int) int {
+		higher := func(a, b int) bool {
 			x, y := score(hashes[poor], wants[a]), score(hashes[poor], wants[b])
-			return cmp.Or(cmp.Compare(y, x), cmp.Compare(a, b))
-		})
-		for _, item := range order {
-			if count[poor] >= least {
-				break
+			return x > y || x == y && a < b
+		}
+		spare = spare[:0]
+		for item, rich := range owner {
+			if count[poor] < least && count[rich] > least {
+				spare = push(spare, item, higher)
 			}
-			if rich := owner[item]; rich != poor && count[rich] > least {
+		}
+		for len(spare) > 0 && count[poor] < least {
+			var item int
+			spare, item = pop(spare, higher)
+			if rich := owner[item]; count[rich] > least {
 				owner[item] = poor
 				count[rich]--
 				count[poor]++

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -110,7 +111,7 @@ func (r *partition) run() {
 		if since.IsZero() {
 			since = time.Now()
 		}
-		left := 10*r.p.cfg.Settle - time.Since(since)
+		left := 10*min(r.p.cfg.Settle, math.MaxInt64/10) - time.Since(since)
 		settle.Reset(max(min(r.p.cfg.Settle, left), time.Nanosecond))
 	}
 	for {

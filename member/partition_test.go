@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"testing"
@@ -392,6 +393,23 @@ func TestChangesThatGoOnDelayItemsForAWhileOnly(t *testing.T) {
 		}
 		stop()
 		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}, zktest.SessionTimeouts(100*time.Millisecond, time.Hour))
+}
+
+func TestLongestSettleMovesNothing(t *testing.T) {
+	t.Parallel()
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+		cfg := member.PartitionerConfig{Settle: math.MaxInt64}
+		p, err := member.NewPartitioner(srv.Client(t, time.Minute), "/share", "a", items(3), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+		defer stop()
+		err = p.Run(ctx, func(context.Context, *member.Share) error { return errors.New("an item moved") })
+		if err != nil {
 			t.Error(err)
 		}
 	}, zktest.SessionTimeouts(100*time.Millisecond, time.Hour))

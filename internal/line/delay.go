@@ -243,6 +243,8 @@ func (p *position) lostNow(
 	if err != nil {
 		return nil, err
 	}
+	var noticed []noticing
+	stamps := p.own.sess.Batch()
 	for i, name := range names {
 		read, err := marks[i].Get(ctx)
 		if errors.Is(err, zk.NoNode) {
@@ -255,36 +257,56 @@ func (p *position) lostNow(
 		if node.Exists {
 			continue
 		}
-		left, err := p.rests(ctx, attempt.Join(dir, name), read, now.Stat.Ctime)
-		if errors.Is(err, zk.NoNode) { // it left between the two reads
+		r := p.record(read.Data)
+		if r.Lost {
+			lost = append(lost, name)
+			found(name, r.left(now.Stat.Ctime-read.Stat.Mtime))
 			continue
 		}
-		if err != nil {
+		r.Lost = true
+		sent := stamps.Set(attempt.Join(dir, name), r.encode(), read.Stat.Version)
+		noticed = append(noticed, noticing{name, r.Delay, sent})
+	}
+	if len(noticed) == 0 {
+		return lost, nil
+	}
+	stamps.Send()
+	for _, n := range noticed {
+		switch _, err := n.sent.Get(ctx); {
+		case errors.Is(err, zk.NoNode): // it left between the two reads
+			continue
+		case err != nil && !errors.Is(err, zk.BadVersion): // or another contender was quicker
 			return nil, err
 		}
-		lost = append(lost, name)
-		found(name, left)
+		lost = append(lost, n.name)
+		found(n.name, n.delay)
 	}
 	return lost, nil
 }
 
-// rests returns how much is left of the delay of a mark whose contender was lost. It sets Lost in the mark if no other
-// contender has. A mark that cannot be read is not one of ours, and counts with our own delay.
-func (p *position) rests(ctx context.Context, marked string, read zk.Data, now int64) (time.Duration, error) {
+// A noticing is what the first contender does that finds another one lost: it sets Lost in its mark.
+type noticing struct {
+	name  string
+	delay time.Duration
+	sent  *zk.Future[zk.Stat]
+}
+
+// record reads a mark. One that cannot be read is not one of ours, and counts with our own delay.
+func (p *position) record(data []byte) delayRecord {
 	var r delayRecord
-	if json.Unmarshal(read.Data, &r) != nil || r.Delay <= 0 {
-		r = delayRecord{Delay: p.delay}
+	if json.Unmarshal(data, &r) != nil || r.Delay <= 0 {
+		return delayRecord{Delay: p.delay}
 	}
-	if r.Lost {
-		since := time.Duration(now-read.Stat.Mtime) * time.Millisecond
-		return min(r.Delay, r.Delay-since), nil // clocks of two servers may differ
+	return r
+}
+
+// left returns how much is left of the delay after so many milliseconds, which are negative if clocks of two servers
+// differ.
+func (r delayRecord) left(since int64) time.Duration {
+	if since > r.Delay.Milliseconds() {
+		return 0
 	}
-	r.Lost = true
-	_, err := p.own.sess.Set(ctx, marked, r.encode(), read.Stat.Version)
-	if errors.Is(err, zk.BadVersion) { // another contender was quicker
-		err = nil
-	}
-	return r.Delay, err
+	return r.Delay - time.Duration(max(since, 0))*time.Millisecond
 }
 
 // clear removes marks of contenders whose delay has passed, and returns ErrGone if our own node has gone meanwhile.

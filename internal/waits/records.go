@@ -28,6 +28,9 @@ const (
 // bellName is the node that is written with each new confirmation, so that those who wait look again.
 const bellName = "bell"
 
+// recordPrefix is how names of records begin.
+const recordPrefix = "0x"
+
 // A Record is what a client tells of its waits.
 type Record struct {
 	Session int64 `json:"-"` // whose it is, as the server says
@@ -46,7 +49,7 @@ type Record struct {
 }
 
 // recordName returns the name of the record of a session, without what its rights add.
-func recordName(session int64) string { return "0x" + strconv.FormatUint(uint64(session), 16) }
+func recordName(session int64) string { return recordPrefix + strconv.FormatUint(uint64(session), 16) }
 
 // encode returns a record's data.
 func (r Record) encode(mine map[uint64]*stuck.Wait) []byte {
@@ -74,6 +77,7 @@ func Read(ctx context.Context, sess *zk.Session, path string) (map[string]*Recor
 	if err != nil {
 		return nil, err
 	}
+	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, recordPrefix) })
 	names = names[:min(len(names), maxClients)]
 	records := make(map[string]*Record, len(names))
 	read := 0
@@ -81,15 +85,10 @@ func Read(ctx context.Context, sess *zk.Session, path string) (map[string]*Recor
 		b := sess.Batch()
 		asked := make([]*zk.Future[zk.Data], len(names))
 		for i, name := range names {
-			if name != bellName {
-				asked[i] = b.Get(attempt.Join(path, name))
-			}
+			asked[i] = b.Get(attempt.Join(path, name))
 		}
 		b.Send()
 		for i, name := range names {
-			if asked[i] == nil {
-				continue
-			}
 			node, err := asked[i].Get(ctx)
 			switch {
 			case errors.Is(err, zk.NoNode), errors.Is(err, zk.NoAuth):

@@ -3,6 +3,7 @@ package waits_test
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -24,6 +25,15 @@ func TestWhatIsNoRecordIsNotKept(t *testing.T) {
 	create("/waits", nil, zk.Persistent)
 	mine := fmt.Sprintf("0x%x", uint64(sess.ID()))
 	long := append([]byte(`{"waits": []}`), bytes.Repeat([]byte(" "), 300<<10)...)
+	var others []zk.Op
+	for i := range 20_000 {
+		others = append(others, zk.CreateOp(fmt.Sprint("/waits/0-", i), nil, zk.Persistent))
+	}
+	for some := range slices.Chunk(others, 5000) {
+		if _, err := sess.Multi(t.Context(), some...); err != nil {
+			t.Fatal(err)
+		}
+	}
 	create("/waits/"+mine, []byte(`{"owner": {"host": "here"}}`), zk.Ephemeral)
 	create("/waits/"+mine+"-long", long, zk.Ephemeral)
 	create("/waits/"+mine+"-stays", []byte("{}"), zk.Persistent)

@@ -38,6 +38,7 @@ type Semaphore struct {
 	queue  line.Line
 	leases line.Line
 	pool   line.Pool
+	access attempt.Access // to the path itself
 
 	mu      sync.Mutex // guards the tickets; never held while anything is waited for
 	tickets ticket     // the head of a ring of callers that have not joined the line yet
@@ -66,6 +67,7 @@ func NewSemaphore(client *zk.Client, path string, limit Limit, config SemaphoreC
 	}
 	s := &Semaphore{base: base{client: client, name: path, cfg: cfg}, limit: limit}
 	s.tickets.init()
+	s.access.ACL, s.access.AnyACL = cfg.ACL, cfg.AnyACL
 	s.dir = line.Line{Dir: path, ACL: cfg.ACL, AnyACL: cfg.AnyACL, Lasting: true}
 	switch {
 	case cfg.Layout == Both:
@@ -160,6 +162,9 @@ func (s *Semaphore) permits(ctx context.Context, n int, take contend) (*Hold, er
 	return s.acquire(ctx, s, Permit, func(ctx context.Context, r *report) (*Hold, error) {
 		r.wants(n)
 		return s.alone(ctx, r, func(ctx context.Context, sess *zk.Session, queued func(*line.Own)) (*line.Own, error) {
+			if err := s.access.Check(ctx, sess, s.name); err != nil { // its line and its permits may be below
+				return nil, err
+			}
 			if err := s.limit.store(ctx, sess, &s.dir); err != nil {
 				return nil, err
 			}

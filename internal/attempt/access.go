@@ -75,20 +75,34 @@ func (d Dirs) check(ctx context.Context, sess *zk.Session, paths ...string) (exi
 	}
 	exist = true
 	seen := map[string]bool{"/": true}
+	look := func(p string, perms zk.Perms) error {
+		seen[p] = true
+		have, err := Ask(ctx, sess, func() ([]zk.ACL, error) {
+			acl, _, err := sess.GetACL(ctx, p)
+			return acl, err
+		})
+		if err != nil && !errors.Is(err, zk.NoNode) && !errors.Is(err, zk.NoAuth) {
+			return err
+		}
+		exist = exist && !errors.Is(err, zk.NoNode)
+		if entry, ok := wider(have, want, perms); ok {
+			const text = "%w: %s grants %v to %s:%s; use a path below a node of your own, or accept the node's list"
+			return fmt.Errorf(text, ErrWider, p, entry.Perms&perms, entry.ID.Scheme, entry.ID.ID)
+		}
+		return nil
+	}
+	for _, p := range paths { // before those above, of which one may be another of paths
+		if seen[p] {
+			continue
+		}
+		if err := look(p, own); err != nil {
+			return false, err
+		}
+	}
 	for _, p := range paths {
-		for perms := own; !seen[p]; p, perms = path.Dir(p), permsAbove {
-			seen[p] = true
-			have, err := Ask(ctx, sess, func() ([]zk.ACL, error) {
-				acl, _, err := sess.GetACL(ctx, p)
-				return acl, err
-			})
-			if err != nil && !errors.Is(err, zk.NoNode) && !errors.Is(err, zk.NoAuth) {
+		for p = path.Dir(p); !seen[p]; p = path.Dir(p) {
+			if err := look(p, permsAbove); err != nil {
 				return false, err
-			}
-			exist = exist && !errors.Is(err, zk.NoNode)
-			if entry, ok := wider(have, want, perms); ok {
-				const text = "%w: %s grants %v to %s:%s; use a path below a node of your own, or accept the node's list"
-				return false, fmt.Errorf(text, ErrWider, p, entry.Perms&perms, entry.ID.Scheme, entry.ID.ID)
 			}
 		}
 	}

@@ -102,6 +102,9 @@ func (p *position) start(ctx context.Context, dir string, delay time.Duration, r
 	var passed []string
 	for {
 		others, err := p.leaveMark(ctx, dir)
+		if err == nil {
+			err = p.line.checkOnce(ctx, p.own.sess, dir, &p.line.marks) // it is there now
+		}
 		if err != nil {
 			return err
 		}

@@ -67,6 +67,7 @@ type Line struct {
 	watcher watcher     // of the ownerships in this line
 	joins   joins       // contenders of ours that are joining
 	checked atomic.Bool // the directory grants no more than ACL
+	marks   atomic.Bool // neither does that of the marks
 }
 
 // A name is that of a node of a contender.
@@ -160,12 +161,16 @@ func (l *Line) dirs() attempt.Dirs {
 // checkACL returns an error if the line's directory, or one above it, grants more than its contenders' nodes. It looks
 // once, when a contender of ours stands there. From then on only those whom ACL allows to could replace the directory.
 func (l *Line) checkACL(ctx context.Context, sess *zk.Session) error {
-	if l.ACL == nil || l.AnyACL || l.checked.Load() {
+	return l.checkOnce(ctx, sess, l.Dir, &l.checked)
+}
+
+func (l *Line) checkOnce(ctx context.Context, sess *zk.Session, dir string, checked *atomic.Bool) error {
+	if l.ACL == nil || l.AnyACL || checked.Load() {
 		return nil
 	}
-	err := l.dirs().Check(ctx, sess, l.Dir)
+	err := l.dirs().Check(ctx, sess, dir)
 	if err == nil {
-		l.checked.Store(true)
+		checked.Store(true)
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package elect_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -281,4 +282,28 @@ func TestRequestFromBeforeTheWatchIsHeardByTheLeader(t *testing.T) {
 		}
 		resign(t, l)
 	})
+}
+
+// An id may be JSON, also with the fields of a lock owner's record.
+func TestLeaderWhoseIDIsJSONIsAskedAndKeepsItsID(t *testing.T) {
+	t.Parallel()
+	for _, layout := range []elect.Layout{elect.LeaderLatch, elect.LeaderSelector} {
+		t.Run(fmt.Sprint(layout), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				const id = `{"host":"10.0.0.1","port":8080,"pid":7}`
+				c := w.candidate(id, elect.Config{Layout: layout})
+				l := win(t, c)
+				ended := w.revoke(lock.RevokeOptions{Grace: 10 * time.Second})
+				time.Sleep(time.Second) // in a bubble
+				list, err := c.Participants(t.Context())
+				if l.Context().Err() == nil || err != nil || len(list) != 1 || list[0].ID != id {
+					t.Errorf("%v: asked: %v; participants are %+v, %v", layout, l.Context().Err(), list, err)
+				}
+				resign(t, l)
+				if r := <-ended; r.err != nil || r.list[0].Ending != lock.EndingReleased {
+					t.Errorf("%v: %+v, %v", layout, r.list, r.err)
+				}
+			})
+		})
+	}
 }

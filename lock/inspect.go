@@ -56,7 +56,7 @@ func kindOf(s line.Contender) Kind {
 		return Reader
 	case s.Marker == line.CuratorWrite:
 		return Writer
-	case election(s):
+	case elects(s.Marker):
 		return Candidate
 	default:
 		return Exclusive
@@ -148,7 +148,7 @@ func inspectSimple(ctx context.Context, sess *zk.Session, path string) ([]Conten
 	if err != nil {
 		return nil, err
 	}
-	c, err := contender(path, zk.Data{Data: data, Stat: stat})
+	c, err := contender(path, "", zk.Data{Data: data, Stat: stat})
 	if err != nil {
 		return nil, err
 	}
@@ -156,8 +156,8 @@ func inspectSimple(ctx context.Context, sess *zk.Session, path string) ([]Conten
 	return []Contender{c}, nil
 }
 
-// contender returns what a node tells of its contender.
-func contender(path string, node zk.Data) (Contender, error) {
+// contender returns what a node tells of its contender. The marker is that of its name; empty if that needs none.
+func contender(path string, marker line.Marker, node zk.Data) (Contender, error) {
 	token, err := line.Token(node.Stat.Czxid, 0)
 	if err != nil {
 		return Contender{}, err
@@ -168,19 +168,25 @@ func contender(path string, node zk.Data) (Contender, error) {
 		Session: node.Stat.EphemeralOwner,
 		Since:   time.UnixMilli(node.Stat.Ctime),
 		Token:   Token(token),
+		marker:  marker,
 		czxid:   node.Stat.Czxid,
 	}
-	c.Owner, c.Known = parseOwner(node.Data)
-	if r, ok := parseRevocation(stdpath.Base(path), node.Data, c.Token); ok {
-		c.Revoked = &r
-	}
-	if c.Known {
+	name := stdpath.Base(path)
+	c.Owner, c.Known = parseOwner(name, marker, node.Data)
+	switch {
+	case c.Known:
+		if r, ok := parseRevocation(node.Data, c.Token); ok {
+			c.Revoked = &r
+		}
 		c.Token = tokenOf(node.Data, c.Token)
-	}
-	if name := stdpath.Base(path); !c.Known && c.Revoked != nil && line.Ours(name) {
-		record := line.DecodeCandidate(node.Data)
-		record.Request = nil
-		c.Data = record.Encode()
+	case string(node.Data) == line.RevokeToken:
+		c.Revoked = new(Revocation)
+	case line.Ours(name):
+		if record := line.DecodeCandidate(node.Data); record.Request != nil {
+			r := parseRequest(record.Request)
+			record.Request = nil
+			c.Revoked, c.Data = &r, record.Encode()
+		}
 	}
 	return c, nil
 }
@@ -274,7 +280,7 @@ func readLeases(ctx context.Context, sess *zk.Session, path string, names []stri
 		if err != nil {
 			return nil, err
 		}
-		c, err := contender(node, data)
+		c, err := contender(node, "", data)
 		if err != nil {
 			return nil, err
 		}
@@ -284,34 +290,35 @@ func readLeases(ctx context.Context, sess *zk.Session, path string, names []stri
 	return list, nil
 }
 
-// describe reads the nodes of those children of path that stand in line, in one batch.
+// describe reads the nodes of those children of path that stand in line.
 func describe(
 	ctx context.Context, sess *zk.Session, path string, children []string, markers []line.Marker,
 ) ([]Contender, error) {
 	contenders, second := line.Fold(line.Contenders(children, markers))
 	line.Sort(contenders)
-	b := sess.Batch()
-	reads := make([]*zk.Future[zk.Data], len(contenders))
+	paths := make([]string, len(contenders))
 	for i, s := range contenders {
-		reads[i] = b.Get(attempt.Join(path, s.Name))
+		paths[i] = attempt.Join(path, s.Name)
 	}
-	b.Send()
 	list := make([]Contender, 0, len(contenders))
 	var there []line.Contender
-	for i, s := range contenders {
-		node, err := reads[i].Get(ctx)
+	i := -1
+	for node, read := range attempt.Each(sess, paths, (*zk.Batch).Get) {
+		i++
+		s := contenders[i]
+		data, err := read.Get(ctx)
 		if errors.Is(err, zk.NoNode) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		c, err := contender(attempt.Join(path, s.Name), node)
+		c, err := contender(node, s.Marker, data)
 		if err != nil {
 			return nil, err
 		}
 		there = append(there, s)
-		c.Kind, c.marker = kindOf(s), s.Marker
+		c.Kind = kindOf(s)
 		if name, ok := second[s.Name]; ok {
 			c.Second = attempt.Join(path, name)
 		}

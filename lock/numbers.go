@@ -37,18 +37,24 @@ func InspectNumbers(ctx context.Context, client *zk.Client, path string) (Number
 
 func inspectNumbers(ctx context.Context, sess *zk.Session, path string) (Numbers, error) {
 	children, stat, err := sess.Children(ctx, path)
+	contenders := line.Contenders(children, line.Every)
 	switch {
 	case err != nil:
 	case slices.Contains(children, leasesDir):
 		path = attempt.Join(path, queueDir)
 		children, stat, err = sess.Children(ctx, path)
-	case slices.ContainsFunc(children, kazooLease.MatchString):
-		path += kazooQueue
-		children, stat, err = sess.Children(ctx, path)
+		contenders = line.Contenders(children, line.Every)
+	case len(contenders) == 0: // a semaphore in kazoo's layout, perhaps one of which no permit is taken
+		beside, counts, besideErr := sess.Children(ctx, path+kazooQueue)
+		none := errors.Is(besideErr, zk.NoNode) || errors.Is(besideErr, zk.NoAuth)
+		if !none || slices.ContainsFunc(children, kazooLease.MatchString) {
+			path, stat, err = path+kazooQueue, counts, besideErr
+			contenders = line.Contenders(beside, line.Every)
+		}
 	}
 	if err != nil && !errors.Is(err, zk.NoNode) {
 		return Numbers{}, err
 	}
-	left := line.NumbersLeft(line.Contenders(children, line.Every), stat)
+	left := line.NumbersLeft(contenders, stat)
 	return Numbers{Path: path, Left: left, Low: left <= line.HalfLeft}, nil
 }

@@ -75,12 +75,17 @@ func ownerData(label string, set []string) func() []byte {
 	}
 }
 
-// parseOwner reads a contender's data. It reports false for the data of other programs: Curator's is an address,
-// kazoo's an identifier.
-func parseOwner(data []byte) (Owner, bool) {
-	var o Owner
+// parseOwner reads the record in the data of a node of that name. It reports false for a node of other programs, whose
+// data may be JSON with the same fields, and for a candidate's, all of whose data is its id. Nodes of a line have names
+// of ours; that of a simple lock, which has the lock's own, has an id of ours in its record.
+func parseOwner(name string, marker line.Marker, data []byte) (Owner, bool) {
+	var o signed
 	if len(data) == 0 || data[0] != '{' || json.Unmarshal(data, &o) != nil {
 		return Owner{}, false
 	}
-	return o, o.Host != "" || o.PID != 0
+	ours := line.Ours(name) && !elects(marker) || attempt.IsGUID(o.ID)
+	if !ours || o.Program == "" || o.PID <= 0 || o.Since.IsZero() {
+		return Owner{}, false
+	}
+	return o.Owner, true
 }

@@ -31,7 +31,7 @@ type Record struct {
 	Request Revocation     `json:"request"`
 	Force   bool           `json:"force"`   // whether holders that kept the lock were to be forced
 	Over    bool           `json:"over"`    // false while it is under way, and for good if its process died
-	Holders []RecordHolder `json:"holders"` // the first 256 of them
+	Holders []RecordHolder `json:"holders"` // the first 256 of them; fewer if others' data in them is large
 
 	acl []zk.ACL // of the node, if this record is its first
 }
@@ -99,9 +99,9 @@ func (e *Record) keep(ctx context.Context, client *zk.Client, path string, list 
 			Token: r.Holder.Token, Ending: r.Ending,
 		}
 		if r.Holder.Known {
-			h.Owner = &r.Holder.Owner
+			h.Owner = bounded(r.Holder.Owner)
 		} else {
-			h.Data = text(r.Holder.Data)
+			h.Data = text(string(r.Holder.Data), maxText)
 		}
 		e.Holders = append(e.Holders, h)
 	}
@@ -119,10 +119,21 @@ func (e *Record) keep(ctx context.Context, client *zk.Client, path string, list 
 	return nil
 }
 
-// text is the beginning of data that others have written, as text.
-func text(data []byte) string {
-	const most = 256
-	return strings.ToValidUTF8(string(data[:min(len(data), most)]), "\uFFFD")
+// maxText bounds, in bytes, what a record keeps of each text that others have written.
+const maxText = 256
+
+// text is the beginning of what others have written.
+func text(s string, most int) string { return strings.ToValidUTF8(s[:min(len(s), most)], "\uFFFD") }
+
+// bounded is an owner as a record keeps it: others may have written anything there.
+func bounded(o Owner) *Owner {
+	o.Host, o.Program, o.Label = text(o.Host, maxText), text(o.Program, maxText), text(o.Label, maxLabel)
+	size := 0
+	o.Set = o.Set[:max(0, slices.IndexFunc(append(o.Set, ""), func(path string) bool {
+		size += len(path)
+		return path == "" || size > maxSet
+	}))]
+	return &o
 }
 
 // remember says whose node it was before an earlier revocation wrote over it.
@@ -156,8 +167,13 @@ func (e *Record) write(ctx context.Context, sess *zk.Session, path string) error
 	}
 	list = list[max(0, len(list)-maxRecords):]
 	data, err := json.Marshal(list)
-	for err == nil && len(data) > maxRecordBytes && len(list) > 1 {
-		list = list[1:]
+	for err == nil && len(data) > maxRecordBytes {
+		switch last := &list[len(list)-1]; {
+		case len(list) > 1:
+			list = list[1:]
+		default:
+			last.Holders = last.Holders[:len(last.Holders)/2]
+		}
 		data, err = json.Marshal(list)
 	}
 	if err != nil {

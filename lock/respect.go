@@ -46,7 +46,7 @@ func (c inLine) markers() []line.Marker {
 // respects reports whether c looks for other's name.
 func (c inLine) respects(other inLine) certainty {
 	switch {
-	case election(c.contender) || election(other.contender): // one of its own
+	case elects(c.contender.Marker) || elects(other.contender.Marker): // one of its own
 		if c.contender.Marker == other.contender.Marker {
 			return yes
 		}
@@ -64,10 +64,8 @@ func (c inLine) respects(other inLine) certainty {
 	return maybe
 }
 
-// election reports whether a contender's name is one that only elections have.
-func election(s line.Contender) bool {
-	return s.Marker == line.CuratorLatch || s.Marker == line.SupportOffer
-}
+// elects reports whether only elections have a marker.
+func elects(m line.Marker) bool { return m == line.CuratorLatch || m == line.SupportOffer }
 
 // waits reports whether c waits for other, which is ahead of it.
 func (c inLine) waits(other inLine) certainty {
@@ -81,35 +79,54 @@ func (c inLine) waits(other inLine) certainty {
 	return respects
 }
 
+// class is all that respects depends on.
+type class struct {
+	marker                line.Marker
+	known, candidate, two bool
+}
+
+func (c inLine) class() class {
+	return class{c.contender.Marker, c.Known, c.ourCandidate(), c.Second != ""}
+}
+
 // relate says of each contender whether it holds the lock, and puts contenders that respect each other into one group.
 func relate(list []Contender, names []line.Contender) {
-	groups := 0
+	var classes []inLine // the first of each
+	var group []int      // of each class
+	known := make(map[class]int)
 	for i := range list {
 		c := inLine{&list[i], names[i]}
 		waits := no
-		for j := range list {
+		for j := 0; j < len(list) && waits < yes; j++ { // as a rule one of the first tells
 			if other := (inLine{&list[j], names[j]}); line.Before(other.contender, c.contender) {
 				waits = max(waits, c.waits(other))
 			}
 		}
 		c.Holder, c.MayHold = waits == no, waits == maybe
-		c.Group = groups
-		groups++
-		for j := range i {
-			other := inLine{&list[j], names[j]}
-			if c.respects(other) == yes && other.respects(c) == yes {
-				merge(list[:i+1], other.Group, c.Group)
+		n, ok := known[c.class()]
+		if !ok {
+			n = len(classes)
+			known[c.class()] = n
+			classes, group = append(classes, c), append(group, n)
+			for k, other := range classes {
+				if c.respects(other) == yes && other.respects(c) == yes {
+					merge(group, group[k], group[n])
+				}
 			}
 		}
+		list[i].Group = n
+	}
+	for i := range list {
+		list[i].Group = group[list[i].Group]
 	}
 	number(list)
 }
 
 // merge makes one of two groups.
-func merge(list []Contender, one, other int) {
-	for i := range list {
-		if list[i].Group == other {
-			list[i].Group = one
+func merge(group []int, one, other int) {
+	for i := range group {
+		if group[i] == other {
+			group[i] = one
 		}
 	}
 }

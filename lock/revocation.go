@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	stdpath "path"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -103,18 +104,12 @@ func tokenOf(data []byte, node Token) Token {
 	return node
 }
 
-// parseRevocation reads the request from the data of a node of that name, whose first hold has the given token. It
-// reports false if there is no request, or one to another contender: the node that was meant has gone, and this one has
-// the same name.
-func parseRevocation(name string, data []byte, token Token) (Revocation, bool) {
+// parseRevocation reads the request from the data of a node of ours, whose first hold has the given token. It reports
+// false if there is no request, or one to another contender: the node that was meant has gone, and this one has the
+// same name.
+func parseRevocation(data []byte, token Token) (Revocation, bool) {
 	if string(data) == line.RevokeToken {
 		return Revocation{}, true
-	}
-	if _, ours := parseOwner(data); !ours {
-		if r := line.DecodeCandidate(data); r.Request != nil && line.Ours(name) {
-			return parseRequest(r.Request), true
-		}
-		return Revocation{}, false
 	}
 	var asked askedOwner
 	if json.Unmarshal(data, &asked) != nil || asked.Revoked == nil || asked.Asked != 0 && asked.Asked != token {
@@ -132,7 +127,8 @@ func withRequest(data []byte, r *Revocation, of *Contender) []byte {
 		return record.Encode()
 	}
 	var asked askedOwner
-	if _, ours := parseOwner(data); !ours || json.Unmarshal(data, &asked) != nil {
+	_, ours := parseOwner(stdpath.Base(of.Path), of.marker, data)
+	if !ours || json.Unmarshal(data, &asked) != nil {
 		return []byte(line.RevokeToken)
 	}
 	if asked.Revoked = r; of.simple {
@@ -147,7 +143,7 @@ func withRequest(data []byte, r *Revocation, of *Contender) []byte {
 
 // asked ends the holds of an ownership if its node has a request to release the lock, unless OnRevoke refuses.
 func (b *base) asked(o *line.Ownership, data []byte) {
-	r, ok := parseRevocation("", data, Token(o.FirstToken()))
+	r, ok := parseRevocation(data, Token(o.FirstToken()))
 	switch {
 	case !ok:
 	case b.passes != nil:

@@ -227,7 +227,7 @@ func (r *revoker) follow(ctx context.Context, sess *zk.Session, h *holder) (move
 	}
 	children, stat, err := sess.Children(ctx, r.path)
 	if err != nil || stat.Czxid > h.now.czxid {
-		return false, err
+		return false, ignoreNoNode(err) // the path may have gone, too
 	}
 	var names []string
 	list, second := line.Fold(line.Contenders(children, line.Locks))
@@ -260,7 +260,11 @@ func (r *revoker) ask(ctx context.Context, sess *zk.Session, h *holder) (gone bo
 		if err != nil || h.another(stat) {
 			return err == nil, err
 		}
-		_, err = sess.Set(ctx, h.now.Path, withRequest(data, &r.request, &h.now), stat.Version)
+		request := withRequest(data, &r.request, &h.now)
+		if len(request) > attempt.MaxData(0, h.now.Path, nil) {
+			break // it cannot be told: others have written its data
+		}
+		_, err = sess.Set(ctx, h.now.Path, request, stat.Version)
 		if err == nil {
 			break
 		}

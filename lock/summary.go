@@ -59,7 +59,7 @@ func summarize(ctx context.Context, sess *zk.Session, path string) (Summary, err
 // whole summarizes what Inspect returns.
 func whole(ctx context.Context, sess *zk.Session, path string) (s Summary, err error) {
 	list, err := inspect(ctx, sess, path)
-	if err != nil || len(list) == 0 {
+	if err != nil {
 		return Summary{}, err
 	}
 	for i, c := range list {
@@ -77,7 +77,7 @@ func whole(ctx context.Context, sess *zk.Session, path string) (s Summary, err e
 			s.Holding++
 		}
 	}
-	if !list[0].simple { // whose node has no children that could be numbered
+	if len(list) == 0 || !list[0].simple { // whose node has no children that could be numbered
 		s.Numbers, err = inspectNumbers(ctx, sess, path)
 	}
 	if errors.Is(err, zk.NoNode) { // all have left since
@@ -110,10 +110,7 @@ func front(ctx context.Context, sess *zk.Session, path string) (s Summary, ok bo
 			return Summary{}, errors.Is(err, zk.NoNode), ignoreNoNode(err)
 		}
 		counted = attempt.Join(path, queueDir)
-	case slices.Contains(children, leasesDir), slices.ContainsFunc(children, kazooLease.MatchString):
-		s, err = whole(ctx, sess, path)
-		return s, true, err
-	case !alike(contenders):
+	case slices.Contains(children, leasesDir), len(contenders) == 0, !alike(contenders):
 		s, err = whole(ctx, sess, path)
 		return s, true, err
 	default:
@@ -178,11 +175,11 @@ func readPlaces(ctx context.Context, sess *zk.Session, places []place) (list []C
 		if err != nil {
 			return nil, false, ignoreNoNode(err)
 		}
-		c, err := contender(p.path, node)
+		c, err := contender(p.path, p.contender.Marker, node)
 		if err != nil {
 			return nil, false, err
 		}
-		c.Kind, c.Second, c.marker = p.kind, p.second, p.contender.Marker
+		c.Kind, c.Second = p.kind, p.second
 		list = append(list, c)
 	}
 	return list, true, nil

@@ -5,11 +5,19 @@ package attempt
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"strings"
 )
 
 // GUIDVersion is that of our UUIDs. Version 8 is free for custom use, and Curator's are of version 4: so people can
 // tell from a name whether Turnstile has chosen it.
 const GUIDVersion = 8
+
+// IsGUID reports whether s has the form of our UUIDs, or that without dashes.
+func IsGUID(s string) bool {
+	plain := strings.ReplaceAll(s, "-", "")
+	_, err := hex.DecodeString(plain)
+	return err == nil && len(plain) == 32 && (len(s) == 36 || s == plain) && plain[12] == '0'+GUIDVersion
+}
 
 // NewGUID returns a random UUID in the lower-case form with dashes, as Java prints it: names that carry it are
 // recognised by Curator as protected.

@@ -148,9 +148,12 @@ func chosen(name string) string {
 	return name[:min(length, len(name))]
 }
 
-// Ours reports whether Turnstile has chosen a contender's name: one that begins with _c_UUID-, with a UUID of ours.
+// Ours reports whether Turnstile has chosen a contender's name: one that begins with _c_UUID-, with a UUID of ours, or
+// is one without dashes, as permits in kazoo's layout are.
 func Ours(name string) bool {
-	const digit = len("_c_") + 14
-	return len(name) > len("_c_")+36 && name[:3] == "_c_" && name[len("_c_")+36] == '-' &&
-		name[digit] == '0'+attempt.GUIDVersion
+	const guid = len("_c_") + 36
+	if len(name) > guid && name[:3] == "_c_" && name[guid] == '-' {
+		name = name[len("_c_"):guid]
+	}
+	return attempt.IsGUID(name)
 }

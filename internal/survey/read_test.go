@@ -229,3 +229,19 @@ func TestSurveyIsWholeUnderFaults(t *testing.T) {
 		srv.Control(nil)
 	})
 }
+
+// Programs register themselves in nodes like Kafka's brokers: as ephemeral as a simple lock, and with a host.
+func TestRegistrationOfAnotherProgramIsNoLock(t *testing.T) {
+	t.Parallel()
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+		const broker = `{"jmx_port":-1,"host":"kafka-1","timestamp":"1600000000000","port":9092,"version":5}`
+		node := zk.Node{Path: "/brokers/ids/1", Data: []byte(broker), Mode: zk.Ephemeral}
+		if _, err := srv.Session(t, 20*time.Second).CreateAll(t.Context(), node, zk.Parents{}); err != nil {
+			t.Fatal(err)
+		}
+		s, err := survey.Read(t.Context(), srv.Client(t, 20*time.Second), survey.Config{})
+		if err != nil || len(s.Entries) > 0 {
+			t.Errorf("got %+v %v", shown(s), err)
+		}
+	})
+}

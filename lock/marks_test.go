@@ -149,3 +149,32 @@ func TestCallerThatLeavesBeforeItHasStartedLeavesNoMark(t *testing.T) {
 		w.empty(path, lock.DelayPath(path))
 	})
 }
+
+// Readers are lost again and again, and no writer comes, for whom their marks would be.
+func TestMarksOfLostReadersDoNotAddUp(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		rw, sess := w.rw(lock.RWConfig{Delay: delay}), w.Session(t, 20*time.Second)
+		lose := func() time.Time {
+			hold := locked(t, rw.RLock)
+			if err := sess.Delete(t.Context(), hold.Path(), -1); err != nil {
+				t.Fatal(err)
+			}
+			<-hold.Context().Done()
+			return time.Now()
+		}
+		live := locked(t, w.rw(lock.RWConfig{Delay: delay}).RLock)
+		for range 300 {
+			lose()
+			time.Sleep(delay / 10)
+		}
+		if n := len(w.nodes(lock.DelayPath(path))); n > 100 {
+			t.Errorf("%d marks", n)
+		}
+		unlock(t, live)
+		lost := lose()
+		unlock(t, locked(t, rw.Lock))
+		waited(t, lost, delay)
+		letHoldsAge()
+		w.empty(path, lock.DelayPath(path))
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"path"
 	"slices"
 	"sync"
@@ -101,7 +102,7 @@ func (p *position) start(ctx context.Context, dir string, delay time.Duration, r
 	p.mark, p.delay = attempt.Join(dir, p.self.Name), delay
 	var passed []string
 	for {
-		others, err := p.leaveMark(ctx, dir)
+		others, idle, err := p.leaveMark(ctx, dir)
 		if err == nil {
 			err = p.line.checkOnce(ctx, p.own.sess, dir, &p.line.marks) // it is there now
 		}
@@ -124,11 +125,36 @@ func (p *position) start(ctx context.Context, dir string, delay time.Duration, r
 			}
 			passed = lost
 		default:
-			err := p.clear(ctx, lost)
+			stale, err := p.stale(ctx, idle)
+			if err == nil {
+				err = p.clear(ctx, append(lost, stale...))
+			}
 			p.started = err == nil
 			return err
 		}
 	}
+}
+
+// Marks of lost readers are for the next writer, and if none comes, nobody's: so once there are maxIdle of those that
+// do not count for us, we look at a few. As each lost reader came through here, and a look finds the more lost ones the
+// more there are, fewer of those stay than looks are taken at live readers.
+const maxIdle, looks = 64, 8
+
+// stale looks at some of the marks with these names, which do not count for us, and returns those of lost contenders
+// whose delay has passed.
+func (p *position) stale(ctx context.Context, idle []string) (names []string, err error) {
+	if len(idle) < maxIdle {
+		return nil, nil
+	}
+	rand.Shuffle(len(idle), func(i, j int) { idle[i], idle[j] = idle[j], idle[i] })
+	return attempt.Ask(ctx, p.own.sess, func() (passed []string, err error) {
+		_, err = p.lostNow(ctx, idle[:looks], func(name string, left time.Duration) {
+			if left == 0 {
+				passed = append(passed, name)
+			}
+		})
+		return passed, err
+	})
 }
 
 // startLike leaves a mark like other's, if that has one: for a contender of the same holder that is to replace it.
@@ -138,7 +164,7 @@ func (p *position) startLike(ctx context.Context, other *position) error {
 	}
 	dir := path.Dir(other.mark)
 	p.mark, p.delay = attempt.Join(dir, p.self.Name), other.delay
-	_, err := p.leaveMark(ctx, dir)
+	_, _, err := p.leaveMark(ctx, dir)
 	p.started = err == nil
 	return err
 }
@@ -155,11 +181,11 @@ func (p *position) counts(name string) bool {
 	return name != p.self.Name && (!ok || p.line.Blocks(c))
 }
 
-// leaveMark makes our mark, if our node is still there, and returns the names of the marks that count: in one round
-// trip, as a rule.
-func (p *position) leaveMark(ctx context.Context, dir string) ([]string, error) {
+// leaveMark makes our mark, if our node is still there, and returns the names of the marks that count, and of those
+// that do not: in one round trip, as a rule.
+func (p *position) leaveMark(ctx context.Context, dir string) (count, idle []string, err error) {
 	sess, tries := p.own.sess, 0
-	return attempt.Ask(ctx, sess, func() ([]string, error) {
+	names, err := attempt.Ask(ctx, sess, func() ([]string, error) {
 		for {
 			b := sess.Batch()
 			made := b.Multi(zk.CheckOp(p.nodes[0].path, -1), zk.CreateNodeOp(p.marked()))
@@ -186,9 +212,18 @@ func (p *position) leaveMark(ctx context.Context, dir string) ([]string, error) 
 				return nil, err
 			}
 			children, err := listed.Get(ctx)
-			return slices.DeleteFunc(children.Names, func(name string) bool { return !p.counts(name) }), err
+			return children.Names, err
 		}
 	})
+	for _, name := range names {
+		switch {
+		case p.counts(name):
+			count = append(count, name)
+		case name != p.self.Name:
+			idle = append(idle, name)
+		}
+	}
+	return count, idle, err
 }
 
 // outwait waits for a delay to pass. Our mark is removed meanwhile: a contender that is lost while it waits has not

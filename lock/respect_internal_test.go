@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
@@ -77,7 +78,7 @@ func TestContendersAreRelatedAsEachPairIs(t *testing.T) {
 // BenchmarkRelate is the part of Inspect that is not reading.
 func BenchmarkRelate(b *testing.B) {
 	for _, n := range []int{1000, 10_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			list, names := contenders(rand.New(rand.NewPCG(1, 2)), n, []line.Marker{line.CuratorLock})
 			for b.Loop() {
 				relate(list, names)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/wire"
@@ -205,7 +206,7 @@ func (b *Batch) Sync(path string) *Future[struct{}] {
 func (b *Batch) Multi(ops ...Op) *Future[[]Result] {
 	req, err := b.sess.multiRequest(ops)
 	c := b.add(wire.OpMulti, "", req, err)
-	c.ops, c.parts = ops, len(ops)
+	c.ops, c.parts = slices.Clone(ops), len(ops) // for errors and hooks, which may come later
 	return newFuture(c, (*call).results)
 }
 

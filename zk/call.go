@@ -177,6 +177,9 @@ func (c *call) decodeMulti(d *jute.Decoder) {
 	if d.Err() == nil && len(c.multi) != c.parts { // callers rely on one result per operation
 		d.Fail(fmt.Errorf("%d results for %d operations", len(c.multi), c.parts))
 	}
+	if d.Err() != nil {
+		c.multi = nil
+	}
 	for i := range c.multi {
 		c.multi[i].Data = bytes.Clone(c.multi[i].Data)
 	}

@@ -3,6 +3,7 @@ package zk
 // The configuration, its checks and its defaults.
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -102,6 +103,9 @@ func (cfg Config) withDefaults() (settings, error) {
 		cfg.Dial = dialNet
 	}
 	cfg.Auth = slices.Clone(cfg.Auth)
+	for i := range cfg.Auth {
+		cfg.Auth[i].Data = bytes.Clone(cfg.Auth[i].Data)
+	}
 	rand.Shuffle(len(servers), func(i, j int) { servers[i], servers[j] = servers[j], servers[i] })
 	return settings{Config: cfg, servers: servers, root: root}, nil
 }

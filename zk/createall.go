@@ -37,8 +37,10 @@ func (s *Session) CreateAll(ctx context.Context, n Node, parents Parents) (Creat
 		err := fmt.Errorf("%w: mode of parents must be Persistent or Container", BadArguments)
 		return Created{}, refuse(n.Mode.op(), n.Path, err)
 	}
-	for tries := 0; ; {
-		seen, err := s.seen(ctx)
+	// An ephemeral node is its session's, whose last reply shows what was there before. Of others the ensemble knows.
+	fresh := !n.Mode.sequential() && n.Mode != Ephemeral
+	for tries := 0; ; fresh = false {
+		seen, err := s.seen(ctx, fresh)
 		if err != nil {
 			return Created{}, refuse(n.Mode.op(), n.Path, err)
 		}
@@ -136,19 +138,19 @@ func brokenOff(err error) bool {
 		!errors.Is(err, errTooLarge)
 }
 
-// seen returns a transaction that the ensemble has done already.
-func (s *Session) seen(ctx context.Context) (int64, error) {
-	for {
+// seen returns a transaction that the ensemble has done already: if fresh, the last one.
+func (s *Session) seen(ctx context.Context, fresh bool) (int64, error) {
+	last := func() int64 {
 		s.mu.Lock()
-		zxid := s.lastZxid
-		s.mu.Unlock()
-		if zxid > 0 {
-			return zxid, nil
-		}
-		if _, _, err := s.Exists(ctx, "/"); err == nil { // a new session has had no reply yet
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			return s.lastZxid, nil
+		defer s.mu.Unlock()
+		return s.lastZxid
+	}
+	if zxid := last(); zxid > 0 && !fresh { // a new session has had no reply yet
+		return zxid, nil
+	}
+	for {
+		if err := s.Sync(ctx, "/"); err == nil { // which takes no right
+			return last(), nil
 		} else if !s.canRepeat(ctx, err) {
 			return 0, err
 		}

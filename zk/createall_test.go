@@ -191,6 +191,7 @@ func TestCreateAllTellsAnotherClientsNodeFromItsOwn(t *testing.T) {
 	for name, row := range map[string]struct {
 		early   bool // the other client creates the node before the call
 		fresh   bool // the session has had no reply before
+		idle    bool // it has had its last reply before the other client created the node
 		mode    zk.Mode
 		data    string
 		changed bool
@@ -200,6 +201,9 @@ func TestCreateAllTellsAnotherClientsNodeFromItsOwn(t *testing.T) {
 		"an old node": {early: true, data: "mine", want: zk.NodeExists, outcome: zk.Refused},
 		"an old node, and a new session": {
 			early: true, fresh: true, data: "mine", want: zk.NodeExists, outcome: zk.Refused,
+		},
+		"an old node, and a session that was idle": {
+			early: true, idle: true, data: "mine", want: zk.NodeExists, outcome: zk.Refused,
 		},
 		"other data":        {data: "theirs", want: zk.NodeExists, outcome: zk.Refused},
 		"another mode":      {mode: zk.Ephemeral, data: "mine", want: zk.NodeExists, outcome: zk.Refused},
@@ -220,10 +224,13 @@ func TestCreateAllTellsAnotherClientsNodeFromItsOwn(t *testing.T) {
 			}
 			s, err := c.Session(ctx)
 			must(t, err)
+			if row.idle {
+				must(t, s.Sync(ctx, "/"))
+			}
 			if row.early {
 				create()
 			}
-			if !row.fresh {
+			if !row.fresh && !row.idle {
 				must(t, s.Sync(ctx, "/"))
 			}
 			var mu sync.Mutex
@@ -421,5 +428,18 @@ func TestCreateAllBearsAParentThatIsCreatedAndDeletedMeanwhile(t *testing.T) {
 		return zktest.Pass
 	})
 	_, err := c.CreateAll(ctx, zk.Node{Path: "/a/b/c"}, zk.Parents{})
+	must(t, err)
+}
+
+// Not even the root needs to be readable, also for the first request of a session.
+func TestCreateAllNeedsNoRightToTheRoot(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	c := openClient(t, srv)
+	_, err := c.Create(t.Context(), "/apps", nil, zk.Persistent)
+	must(t, err)
+	_, err = c.SetACL(t.Context(), "/", []zk.ACL{{Perms: zk.PermAll, ID: zk.ID{Scheme: "digest", ID: "a:b"}}}, -1)
+	must(t, err)
+	_, err = openClient(t, srv).CreateAll(t.Context(), zk.Node{Path: "/apps/x/y"}, zk.Parents{})
 	must(t, err)
 }

@@ -643,3 +643,38 @@ func TestOwnerThatBeginsWhileItIsDisconnectedConnectsAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// More results than a proof has operations are a violation of the protocol, whatever they say.
+func TestProofThatIsAnsweredInPartTellsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for _, results := range [][]wire.MultiResult{
+			{{Op: wire.OpCheck}, {Op: wire.OpError, Err: wire.NoNode}},
+			{{Op: wire.OpError, Err: wire.NoNode}, {Op: wire.OpCheck}},
+		} {
+			f := newFake(t, func(p *peer) {
+				p.open()
+				p.loop(func(r request) bool {
+					if r.Op == wire.OpMulti {
+						p.answer(r, 1, wire.OK, &wire.MultiResponse{Results: results})
+					}
+					return r.Op == wire.OpMulti
+				})
+			})
+			cfg := f.config()
+			cfg.Timeout = ownTimeout
+			broken := make(chan error, 10)
+			cfg.Hooks.Disconnected = func(_ string, err error) { broken <- err }
+			_, s := f.open(cfg)
+			o := &owner{nodes: []string{"/own"}}
+			begin(t, s, o)
+			if err := <-broken; !errors.Is(err, zk.ErrProtocol) {
+				t.Errorf("got %v, want ErrProtocol", err)
+			}
+			synctest.Wait()
+			if missed := o.missed(); len(missed) > 0 {
+				t.Errorf("told that %q are gone", missed)
+			}
+		}
+	})
+}

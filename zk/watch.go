@@ -38,6 +38,7 @@ type Watch struct {
 	over    error         // what Next returns after the events
 	changed chan struct{} // closed at the next change; nil unless Next waits
 	after   func()        // called at the next change, or nil
+	closed  bool          // by the caller
 }
 
 // Path returns the path as given by the caller.
@@ -103,6 +104,9 @@ func (w *Watch) Poll() (Event, bool) {
 func (w *Watch) AfterFunc(f func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.closed {
+		return
+	}
 	w.after = f
 	if len(w.events) > 0 || w.over != nil {
 		w.wake()
@@ -121,7 +125,7 @@ func (w *Watch) Close() {
 // discard drops unread events, and ends the watch.
 func (w *Watch) discard() {
 	w.mu.Lock()
-	w.events, w.after = nil, nil
+	w.events, w.after, w.closed = nil, nil, true
 	w.mu.Unlock()
 	w.end(ErrWatchDone)
 }

@@ -597,3 +597,45 @@ func TestPersistentWatchIsSetAgainBehindAOneShotWatch(t *testing.T) {
 	lasting.Close()
 	srv.NoWatches(t)
 }
+
+// A server may make of a path a million levels.
+func TestEventOfADeepPathIsSoonDealtWith(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(func(r request) bool {
+				if r.Op == wire.OpSync {
+					for _, path := range []string{strings.Repeat("/", 3<<20), "/ab/c", "/a/b", "/a"} {
+						p.notify(wire.EventCreated, path)
+					}
+				}
+				return false
+			})
+		})
+		_, s := f.open(f.config())
+		w, err := s.WatchRecursive(t.Context(), "/a")
+		must(t, err)
+		for i := range 16 { // or a look for each level costs little
+			_, err := s.WatchRecursive(t.Context(), fmt.Sprint("/", i))
+			must(t, err)
+		}
+		must(t, s.Sync(t.Context(), "/"))
+		for _, want := range []string{"/a/b", "/a"} {
+			if e, err := w.Next(t.Context()); err != nil || e.Path != want {
+				t.Errorf("got %.20v, %v, want %s", e, err, want)
+			}
+		}
+	})
+}
+
+func TestClosedWatchCallsNoFunction(t *testing.T) {
+	t.Parallel()
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+		_, _, w, err := srv.Session(t, time.Minute).GetW(t.Context(), "/")
+		must(t, err)
+		w.Close()
+		w.AfterFunc(func() { t.Error("called") })
+		time.Sleep(time.Second) // in a bubble
+	})
+}

@@ -25,6 +25,7 @@ const (
 type watchSet struct {
 	paths     map[string]*watched
 	recursive int // the number of recursive watches
+	longest   int // bytes of the longest path that has had one
 }
 
 func (ws *watchSet) at(path string) *watched {
@@ -49,6 +50,7 @@ func (ws *watchSet) add(w *Watch) {
 	w.set = true
 	if w.kind == watchRecursive {
 		ws.recursive++
+		ws.longest = max(ws.longest, len(w.key))
 	}
 }
 
@@ -94,7 +96,11 @@ func (ws *watchSet) fire(e wire.Event, zxid int64) {
 	if ws.recursive == 0 || event.Type == EventChildrenChanged {
 		return
 	}
-	for at := e.Path; at != ""; at = parentOf(at) {
+	at := e.Path // which a server may have made of a million levels
+	if len(at) > ws.longest {
+		at = parentOf(at[:ws.longest+1])
+	}
+	for ; at != ""; at = parentOf(at) {
 		if p := ws.paths[at]; p != nil {
 			for _, w := range p.sets[watchRecursive] {
 				event.Path = w.sess.client.cfg.root.local(e.Path)

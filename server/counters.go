@@ -87,6 +87,7 @@ type stats struct {
 	sent       atomic.Int64
 	authFailed atomic.Int64
 	tlsFailed  atomic.Int64
+	ahead      atomic.Int64                               // clients closed that had seen a later zxid
 	ensemble   struct{ success, fail, skip atomic.Int64 } // clients that name their ensemble
 	hits       [limitCount]atomic.Int64                   // how often clients have hit each limit
 

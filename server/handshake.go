@@ -22,8 +22,8 @@ func (o *owner) connect(it *item) {
 		// The client has seen a later state than this server has. It must not see older state now. The client of a
 		// session that is not this server's has seen another state, perhaps one before a restore. That session has
 		// expired: its client begins a new one, and would otherwise try for ever.
-		o.cfg.Logger.Warn("server: closed a client that has seen a later zxid than this server has", "client", c.remote,
-			"zxid", req.LastZxidSeen, "last", o.zxid)
+		o.warn(&o.stats.ahead, "server: closed a client that has seen a later zxid than this server has",
+			"client", c.remote, "zxid", req.LastZxidSeen, "last", o.zxid)
 		c.drop(it)
 		c.kill()
 		return

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 )
 
@@ -175,11 +176,16 @@ func (c *Config) limit(l limit) int64 {
 	}[l]
 }
 
-// hit counts that a client has hit a limit. It logs the first time, the second, the fourth and so on, because a client
-// that hits a limit tends to hit it often.
+// hit counts that a client has hit a limit.
 func (s *Server) hit(l limit, client string) {
-	if n := s.stats.hits[l].Add(1); n&(n-1) == 0 {
-		s.cfg.Logger.Warn("server: client hit a limit", "limit", limitNames[l], "value", s.cfg.limit(l),
-			"client", client, "times", n)
+	s.warn(&s.stats.hits[l], "server: client hit a limit", "limit", limitNames[l], "value", s.cfg.limit(l),
+		"client", client)
+}
+
+// warn counts what a client has done, and logs the first time, the second, the fourth and so on, because a client that
+// does it once tends to do it often.
+func (s *Server) warn(count *atomic.Int64, text string, args ...any) {
+	if n := count.Add(1); n&(n-1) == 0 {
+		s.cfg.Logger.Warn(text, append(args, "times", n)...)
 	}
 }

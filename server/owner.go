@@ -44,14 +44,17 @@ type owner struct {
 	recycled   []*batch         // scratch of recycle
 	cost       int              // bytes of requests and replies so far
 	unwatching []tree.WatcherID // closed connections with watches left to remove
+	watches    int              // how many there were when some were last removed
 	expired    []*session       // left to end
 	endings    []ending         // ended sessions with nodes left to delete
 	backup     *backupRun       // that a client makes, nil if none does
 
-	large      []*conn   // connections whose next request is large and waits for its turn
-	largeBatch uint64    // the last batch with a large write
-	largeAt    time.Time // when it was sealed
-	largeNext  time.Time // no large write may be served before
+	large       line      // connections whose next request is a large read, or what may be one, and waits for its turn
+	largeWrites line      // those whose next request is a large write
+	readLarge   bool      // the last large request that was served is from large
+	largeBatch  uint64    // the last batch with a large write
+	largeAt     time.Time // when it was sealed
+	largeNext   time.Time // no large write may be served before
 }
 
 func newOwner(s *Server, t *tree.Tree) *owner {
@@ -181,7 +184,7 @@ func (o *owner) nextDue() time.Duration {
 	if len(o.expiry.buckets) > 0 && o.clock.running() {
 		wait = o.expiry.wait(o.clock.now())
 	}
-	if len(o.large)+len(o.endings) > 0 && !o.largeNext.IsZero() {
+	if len(o.largeWrites)+len(o.endings) > 0 && !o.largeNext.IsZero() {
 		wait = min(wait, time.Until(o.largeNext))
 	}
 	return max(time.Nanosecond, min(wait, o.idle.wait(o), o.reaper.wait()))

@@ -48,8 +48,7 @@ func (o *owner) saslStep(it *item) {
 	}
 	user, proof, err := c.sasl.respond(string(token), o.cfg.SASLUsers)
 	if err != nil {
-		o.cfg.Logger.Warn("server: SASL authentication failed", "client", c.remote, "err", err)
-		o.stats.authFailed.Add(1)
+		o.warn(&o.stats.authFailed, "server: SASL authentication failed", "client", c.remote, "err", err)
 		if o.cfg.AllowFailedSASL && !o.cfg.RequireSASL {
 			o.answer(it, wire.OK, &wire.SASLToken{}, false)
 			return

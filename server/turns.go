@@ -70,16 +70,36 @@ func (o *owner) mustWait(it *item, turn bool) bool {
 	if turn {
 		return false
 	}
-	o.large = append(o.large, c)
+	o.line(it.op).add(c)
 	signal(o.queue.wake)
 	return true
+}
+
+// line returns the line in which the connection waits whose next request has that operation.
+func (o *owner) line(op wire.Op) *line {
+	if tree.IsWrite(op) {
+		return &o.largeWrites
+	}
+	return &o.large
+}
+
+// A line has connections that wait for their turn.
+type line []*conn
+
+func (l *line) add(c *conn) { *l = append(*l, c) }
+
+func (l *line) next() *conn {
+	c := (*l)[0]
+	(*l)[0] = nil
+	*l = (*l)[1:]
+	return c
 }
 
 // caughtUp has the requests served that waited for an answer.
 func (o *owner) caughtUp(c *conn) {
 	c.late = false
 	if len(c.parked) > 0 {
-		o.large = append(o.large, c)
+		o.line(c.parked[0].op).add(c)
 		signal(o.queue.wake)
 	}
 }
@@ -106,7 +126,7 @@ func (o *owner) resume(c *conn, turn bool) {
 			it.more = false
 			o.cost = start + largeShare
 			c.unpark(i)
-			o.large = append(o.large, c)
+			o.line(it.op).add(c)
 			return
 		}
 		if turn && i == 0 && o.cost-start < largeSize {
@@ -128,11 +148,13 @@ func (c *conn) writesNext() bool { return len(c.parked) > 0 && tree.IsWrite(c.pa
 // serveLarge serves large requests, up to largeShare in one call.
 func (o *owner) serveLarge() {
 	for start := o.cost; o.mayServeLarge() && o.cost-start < largeShare; {
-		c := o.large[0]
-		o.large[0] = nil
-		o.large = o.large[1:]
+		c := o.nextLarge()
 		before := o.cost
 		isWrite := c.writesNext()
+		if isWrite && !o.mayWriteLarge() { // others of its requests were served since it came into the line
+			o.largeWrites.add(c)
+			continue
+		}
 		o.resume(c, true)
 		if isWrite && o.open != nil {
 			o.open.large += o.cost - before
@@ -142,18 +164,21 @@ func (o *owner) serveLarge() {
 	o.flush()
 }
 
-// mayServeLarge reports whether the next large request may be served. A read always may. A small write waits for all
-// earlier commits, so only one commit at a time has large writes, and only a few. If small writes came during it, the
-// next large one waits for as long again as it took, and leaves the disk to small ones. The number of small writes
-// makes no difference, because otherwise enough of them would keep large ones waiting forever.
+// mayServeLarge reports whether a large request may be served. A read always may, so it waits for no write. A small
+// write waits for all earlier commits, so only one commit at a time has large writes, and only a few. If small writes
+// came during it, the next large one waits for as long again as it took, and leaves the disk to small ones. The number
+// of small writes makes no difference, because otherwise enough of them would keep large ones waiting forever.
 func (o *owner) mayServeLarge() bool {
-	switch {
-	case len(o.large) == 0:
-		return false
-	case !o.large[0].writesNext():
-		return true
+	return len(o.large) > 0 || len(o.largeWrites) > 0 && o.mayWriteLarge()
+}
+
+// nextLarge returns the connection with the next large request that may be served: of a read and of a write in turn.
+func (o *owner) nextLarge() *conn {
+	writes := len(o.largeWrites) > 0 && o.mayWriteLarge()
+	if o.readLarge = len(o.large) > 0 && !(writes && o.readLarge); o.readLarge {
+		return o.large.next()
 	}
-	return o.mayWriteLarge()
+	return o.largeWrites.next()
 }
 
 // mayWriteLarge reports whether a commit may have a large write now.
@@ -167,7 +192,10 @@ func (o *owner) mayWriteLarge() bool {
 // unwatch removes the watches of a closed connection, which gets no events any more. If there are many, it removes the
 // rest in later rounds.
 func (o *owner) unwatch(id tree.WatcherID) {
-	if o.tree.RemoveWatcher(id, watchesAtOnce) {
+	before := o.tree.WatchCount()
+	more := o.tree.RemoveWatcher(id, watchesAtOnce)
+	o.watches -= before - o.tree.WatchCount() // which are not to hide how many were set
+	if more {
 		o.unwatching = append(o.unwatching, id)
 		signal(o.queue.wake)
 	}
@@ -175,12 +203,16 @@ func (o *owner) unwatch(id tree.WatcherID) {
 
 // removeWatches removes some watches of a closed connection, if any are left.
 func (o *owner) removeWatches() {
-	if len(o.unwatching) == 0 {
-		return
+	// Clients that connect, set watches and leave, again and again, must not leave them faster than they are removed.
+	left := max(watchesAtOnce, 2*(o.tree.WatchCount()-o.watches))
+	for len(o.unwatching) > 0 && left > 0 {
+		before := o.tree.WatchCount()
+		if !o.tree.RemoveWatcher(o.unwatching[0], left) {
+			o.unwatching = o.unwatching[1:]
+		}
+		left -= max(1, before-o.tree.WatchCount())
 	}
-	if !o.tree.RemoveWatcher(o.unwatching[0], watchesAtOnce) {
-		o.unwatching = o.unwatching[1:]
-	}
+	o.watches = o.tree.WatchCount()
 }
 
 // countBytes counts the bytes of a request or reply.

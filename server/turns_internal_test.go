@@ -130,12 +130,14 @@ func withParked(
 			c.parked = []item{it, it}
 			conns = append(conns, c)
 		}
-		o.large = append(o.large, conns...)
+		for _, c := range conns {
+			o.line(op).add(c)
+		}
 		turn(o, conns)
 		for _, c := range conns {
 			c.parked = nil
 		}
-		o.large = nil
+		o.large, o.largeWrites = nil, nil
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -378,8 +380,8 @@ func TestTurnIsBoundedThoughMuchWaitsBehindALargeRequest(t *testing.T) {
 			if got := o.cost - start; got < largeShare || got > largeShare+2*largeSize {
 				t.Errorf("got %d bytes served in one turn, want about %d", got, largeShare)
 			}
-			if len(o.large) != 1 || o.large[0] != sc {
-				t.Errorf("got %d connections waiting for a turn, want the one whose turn has ended", len(o.large))
+			if n := len(o.largeWrites); n != 1 || o.largeWrites[0] != sc {
+				t.Errorf("got %d connections waiting for a turn, want the one whose turn has ended", n)
 			}
 		}); err != nil {
 			t.Fatal(err)
@@ -433,7 +435,7 @@ func TestConnectionClosedBeforeItsTurnLeavesNothingBehind(t *testing.T) {
 			t.Errorf("got version %d %v, want 1: a connection closed before its turn must not write", stat.Version, err)
 		}
 		if err := s.do(func(o *owner) {
-			if n := len(o.large); n > 0 {
+			if n := len(o.large) + len(o.largeWrites); n > 0 {
 				t.Errorf("got %d connections waiting for a turn, want 0", n)
 			}
 		}); err != nil {
@@ -467,7 +469,7 @@ func queueLarge(t *testing.T, s *Server, g *gate) (others []*rawClient, open fun
 		}
 	}
 	for waiting := 0; waiting < manyLarge-1; runtime.Gosched() {
-		if err := s.do(func(o *owner) { waiting = len(o.large) }); err != nil {
+		if err := s.do(func(o *owner) { waiting = len(o.largeWrites) }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -618,8 +620,8 @@ func TestOneLargeWriteIsCommittedAtATime(t *testing.T) {
 	}
 	for served := false; !served; runtime.Gosched() {
 		if err := s.do(func(o *owner) {
-			if served = o.seq-o.durable.seq.Load() > 1; served && len(o.large) != manyLarge-1 {
-				t.Errorf("got %d waiting large writes, want %d, as one is being committed", len(o.large), manyLarge-1)
+			if served = o.seq-o.durable.seq.Load() > 1; served && len(o.largeWrites) != manyLarge-1 {
+				t.Errorf("got %d waiting large writes, want %d, as one is being committed", len(o.largeWrites), manyLarge-1)
 			}
 		}); err != nil {
 			t.Fatal(err)
@@ -830,5 +832,61 @@ func TestConnectionWithMuchToSendIsClosed(t *testing.T) {
 		if _, _, err := c.next(); err != nil {
 			return
 		}
+	}
+}
+
+// A large read, and with it the later requests and the pings of its client, waits for no write, and for no disk.
+func TestLargeReadDoesNotWaitForLargeWrites(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	s := startWith(t, g)
+	reader := mustConnect(t, s, wire.ConnectRequest{})
+	others, open := queueLarge(t, s, g)
+	set := &wire.SetWatchesRequest{RelativeZxid: 1 << 40}
+	for i := range 3 * watchesAtOnce {
+		set.Exist = append(set.Exist, fmt.Sprint("/", i))
+	}
+	if err := reader.send(1, wire.OpSetWatches, set); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := reader.reply(nil); err != nil || h.Err != wire.OK {
+		t.Fatalf("got %+v %v", h, err)
+	}
+	open()
+	for _, other := range others {
+		if h, err := other.reply(nil); err != nil || h.Err != wire.OK {
+			t.Errorf("got %+v %v", h, err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Clients that connect, set watches and leave must not set them faster than they are removed.
+func TestWatchesAreRemovedFasterThanOthersAreSet(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{}, disk{})
+	leaves, stays := mustConnect(t, s, wire.ConnectRequest{}), mustConnect(t, s, wire.ConnectRequest{})
+	if err := s.do(func(o *owner) {
+		watch := func(c *rawClient, from, to int) {
+			for i := from; i < to; i++ {
+				req := &wire.PathWatchRequest{Path: fmt.Sprint("/", i), Watch: true}
+				o.tree.Read(&o.sessions[c.session].conn.caller, wire.OpExists, req)
+			}
+		}
+		watch(leaves, 0, 5000)
+		o.removeWatches()
+		o.detach(o.sessions[leaves.session].conn)
+		for set, left := 0, o.tree.WatchCount(); len(o.unwatching) > 0; left = o.tree.WatchCount() {
+			watch(stays, set, set+1000)
+			set += 1000
+			if o.removeWatches(); o.tree.WatchCount() > left-1000 && len(o.unwatching) > 0 {
+				t.Errorf("%d watches became %d when 1,000 were set", left, o.tree.WatchCount())
+				return
+			}
+		}
+	}); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -63,6 +63,9 @@ func (r reader) countBelow(ctx context.Context, sess *zk.Session, dir string) (i
 	}
 	total := 0
 	for _, name := range names {
+		if !isList(dir, name) {
+			continue
+		}
 		n, err := (&segment.List{Dir: r.layout.path(dir, name)}).Count(ctx, sess)
 		if err != nil {
 			return 0, err

@@ -65,10 +65,12 @@ func (b bucket) compare(o bucket) int {
 	return cmp.Or(cmp.Compare(b.start, o.start), cmp.Compare(o.kind, b.kind))
 }
 
+// parseBucket returns the bucket with that name, and false if it is not the name of one.
 func parseBucket(name string) (bucket, bool) {
 	for kind, w := range widths {
-		if n, ok := segment.Number(name, "b"+w.code); ok {
-			return bucket{kind, int64(n)}, true
+		of := func(n int) bucket { return bucketOf(int64(n), kind) }
+		if n, ok := segment.Number(name, "b"+w.code, func(n int) string { return of(n).name() }); ok {
+			return of(n), true
 		}
 	}
 	return bucket{}, false

@@ -252,30 +252,12 @@ func (r reader) eachOf(ctx context.Context, at place, items []int, f func(locate
 
 // eachDelayed calls f with every item that is not due, or has not been moved: bucket by bucket.
 func (r reader) eachDelayed(ctx context.Context, f func(located) bool) error {
-	var buckets []bucket
-	err := r.do(ctx, func(sess *zk.Session) error {
-		names, _, err := sess.Children(ctx, r.layout.path(dirDelayed))
-		buckets = nil
-		for _, name := range names {
-			if b, ok := parseBucket(name); ok {
-				buckets = append(buckets, b)
-			}
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	slices.SortFunc(buckets, bucket.compare)
-	for _, b := range buckets {
-		if err := r.eachStored(ctx, r.layout.bucket(b), func(x *storedItem) bool {
+	return r.eachBucket(ctx, false, func(b *segment.List) error {
+		return r.eachStored(ctx, b, func(x *storedItem) bool {
 			return x.corruptRecord() ||
 				f(located{Peeked: x.peeked(Delayed, x.rec.Priority), path: x.path, key: x.rec.Key, version: x.version})
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
+		})
+	})
 }
 
 // eachStored calls f with the items of a list, segment by segment.

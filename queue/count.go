@@ -12,7 +12,10 @@ import (
 )
 
 // reader reads what is in a queue. It claims nothing.
-type reader struct{ *base }
+type reader struct {
+	*base
+	unread *error // where to keep why the first item could not be read; nil: that ends a walk
+}
 
 // Counts tells how many items there are, by state.
 type Counts struct {

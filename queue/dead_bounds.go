@@ -37,7 +37,7 @@ func (d *dispatcher) keepBounds(co *consumer) {
 	ctx, cancel := context.WithCancel(co.ctx)
 	defer cancel()
 	defer context.AfterFunc(d.ctx, cancel)()
-	letters := &deadLetters{reader{d.base}, d.sweeper, nil}
+	letters := &deadLetters{reader{base: d.base}, d.sweeper, nil}
 	again := time.NewTicker(trimEvery)
 	defer again.Stop()
 	for {

@@ -163,7 +163,8 @@ func (l *deadLetters) takeOut(ctx context.Context, x *storedItem, to *segment.Re
 			return true, nil
 		case refused && failed.Index == 0 && (errors.Is(failed, zk.NoNode) || errors.Is(failed, zk.BadVersion)):
 			return false, nil // another client was quicker
-		case p.Stale(err), refused && failed.Index > 0 && (l.groupChanged(failed, p) || to == nil):
+		case p.Stale(err), refused && failed.Index > 0 && l.groupChanged(failed, p):
+		case refused && failed.Index > 0 && to == nil && errors.Is(failed, zk.BadVersion): // its key has changed
 		default:
 			return false, err
 		}

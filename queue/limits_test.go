@@ -93,6 +93,30 @@ func TestServerThatTakesSmallerPacketsIsNotAskedForEver(t *testing.T) {
 	}, zktest.With(func(c *server.Config) { c.MaxFrame = 200_000 }))
 }
 
+// Promise: 7
+func TestLetterThatServersTakeNoMoreIsNotRequeuedForEver(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		put(t, q, strings.Repeat("x", 100_000), queue.Message{})
+		kill(t, q, 1)
+		tries := 0
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpMulti && slices.ContainsFunc(r.Parts, func(p zktest.Part) bool {
+				return p.Op == zktest.OpDelete && strings.HasPrefix(p.Path, root+"/dead/")
+			}) {
+				if tries++; tries <= 20 {
+					return zktest.CutBefore
+				}
+			}
+			return zktest.Pass
+		})
+		if n, err := q.Requeue(t.Context()); n != 0 || !errors.Is(err, queue.ErrTooLarge) {
+			t.Errorf("got %d, %v, want ErrTooLarge", n, err)
+		}
+		wantLen(t, q, queue.Counts{Dead: 1})
+	})
+}
+
 func TestFullQueueRefusesOrWaits(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{MaxItems: 3})

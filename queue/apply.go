@@ -15,8 +15,8 @@ import (
 // apply executes operations in one transaction, once: if its reply is lost, a receipt tells whether it was done, and it
 // is only repeated if it was not and never will be. If the servers refuse an operation, apply returns a *zk.MultiError
 // with its index. If ctx ends before the outcome is known, the error is attempt.ErrUnresolved, and the transaction may
-// have been done, or be done later. The results are nil if the reply was lost. If the connection breaks each time that a
-// large transaction is on it, apply gives up with ErrTooLarge.
+// have been done, or be done later. The results are nil if the reply was lost. If the connection breaks each time that
+// a large transaction is on it, apply gives up with ErrTooLarge.
 func (p *producer) apply(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
 	size, broken := 0, 0
 	for _, op := range ops {

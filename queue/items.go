@@ -19,8 +19,8 @@ import (
 // in which they died, and those that wait for others of their group, group by group.
 //
 // It reads a part of them at a time, so it may or may not yield items that are put, taken or finished meanwhile, and
-// may yield an item twice that moves meanwhile. Items whose claim is divided meanwhile may be left out. Those that
-// cannot be read, because of their permissions or their size, it leaves out: the error about the first comes at the end.
+// may yield an item twice that moves meanwhile. Items whose claim is divided meanwhile may be left out. It leaves out
+// those that cannot be read, because of their permissions or their size: the error about the first comes at the end.
 func (q *Queue) Items(ctx context.Context, state State) iter.Seq2[Peeked, error] {
 	return func(yield func(Peeked, error) bool) {
 		err := q.reader.thorough(func(r reader) error {

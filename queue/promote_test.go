@@ -486,8 +486,8 @@ func TestDelayedItemThatIsMovedMeanwhileIsFound(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				producer, consumer := w.queue(queue.Config{}), w.queue(queue.Config{})
 				q, sess := w.queueAndSession()
-				for _, delay := range []time.Duration{90 * time.Minute, 90*time.Minute + 10*time.Second, 30 * time.Hour} {
-					put(t, producer, "a", queue.Message{Delay: delay})
+				for _, seconds := range []time.Duration{5400, 5410, 108_000} {
+					put(t, producer, "a", queue.Message{Delay: seconds * time.Second})
 				}
 				pass(66 * time.Minute) // the hour of the first two has begun
 				held, release := context.WithCancel(t.Context())

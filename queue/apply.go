@@ -8,14 +8,20 @@ import (
 	"fmt"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
+	"github.com/seed-a3166700/turnstile/queue/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
 // apply executes operations in one transaction, once: if its reply is lost, a receipt tells whether it was done, and it
 // is only repeated if it was not and never will be. If the servers refuse an operation, apply returns a *zk.MultiError
 // with its index. If ctx ends before the outcome is known, the error is attempt.ErrUnresolved, and the transaction may
-// have been done, or be done later. The results are nil if the reply was lost.
+// have been done, or be done later. The results are nil if the reply was lost. If the connection breaks each time that
+// a large transaction is on it, apply gives up with ErrTooLarge.
 func (p *producer) apply(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
+	size, broken := 0, 0
+	for _, op := range ops {
+		size += segment.OpSize + len(op.Path()) + len(op.Data())
+	}
 	return attempt.Run(ctx, p.client, func(sess *zk.Session) ([]zk.Result, error) {
 		if err := p.prepare(ctx, sess); err != nil {
 			return nil, err
@@ -52,6 +58,9 @@ func (p *producer) apply(ctx context.Context, ops ...zk.Op) ([]zk.Result, error)
 			return nil, &zk.Error{Op: "multi", Path: p.layout.root, Err: err, Outcome: zk.Unknown}
 		}
 		p.receipts.Put(r)
+		if broken++; done == 0 && broken >= maxBroken && size >= largePacket {
+			return nil, p.stuckAt(size)
+		}
 		if done == 0 {
 			return nil, attempt.ErrNotDone
 		}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
@@ -158,7 +159,7 @@ type Message struct {
 	// Group, unless empty, makes the item wait until all items that were put into the queue before with the same Group
 	// are finished: done, dead or removed. So they are worked on one at a time, in their order, and those of different
 	// groups at the same time. An item that fails and comes again keeps the others of its group waiting. At most 255
-	// bytes; an item with a Group takes no Delay, and may be half as large as others.
+	// bytes, none of them NUL; an item with a Group takes no Delay, and may be half as large as others.
 	Group string
 	// Headers go with the item.
 	Headers map[string]string
@@ -172,6 +173,8 @@ func (m *Message) check() error {
 		return attempt.Bad("delay must be between 0 and ten years: %v", m.Delay)
 	case len(m.Group) > maxGroup:
 		return attempt.Bad("a group's name must have at most %d bytes, not %d", maxGroup, len(m.Group))
+	case strings.ContainsRune(m.Group, 0):
+		return attempt.Bad("a group's name must have no NUL byte: %q", m.Group)
 	case m.Group != "" && m.Delay != 0:
 		return errors.New("an item with a group takes no delay: those behind it would have to wait, too")
 	case m.Timeout < 0 || m.Timeout > maxDelay:

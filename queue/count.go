@@ -12,7 +12,10 @@ import (
 )
 
 // reader reads what is in a queue. It claims nothing.
-type reader struct{ *base }
+type reader struct {
+	*base
+	unread *error // where to keep why the first item could not be read; nil: that ends a walk
+}
 
 // Counts tells how many items there are, by state.
 type Counts struct {
@@ -63,6 +66,9 @@ func (r reader) countBelow(ctx context.Context, sess *zk.Session, dir string) (i
 	}
 	total := 0
 	for _, name := range names {
+		if !isList(dir, name) {
+			continue
+		}
 		n, err := (&segment.List{Dir: r.layout.path(dir, name)}).Count(ctx, sess)
 		if err != nil {
 			return 0, err

@@ -27,7 +27,8 @@ type DeadLetter struct {
 	Failures   []Failure // the latest failed attempts that have a reason
 }
 
-// DeadLetters yields the dead letters, in the order in which they have died. It reads a part of them at a time.
+// DeadLetters yields the dead letters, in the order in which they have died. It reads a part of them at a time. Those
+// that cannot be read it leaves out, as Items does.
 func (q *Queue) DeadLetters(ctx context.Context) iter.Seq2[DeadLetter, error] {
 	return func(yield func(DeadLetter, error) bool) {
 		err := q.letters.each(ctx, func(x *storedItem) (bool, error) { return yield(x.letter(), nil), nil })
@@ -74,10 +75,12 @@ func (x *storedItem) letter() DeadLetter {
 // each calls f with the dead letters, in their order, until f returns false or an error.
 func (l *deadLetters) each(ctx context.Context, f func(*storedItem) (bool, error)) error {
 	var failed error
-	err := l.eachStored(ctx, l.layout.deadLetters(), func(x *storedItem) bool {
-		more, err := f(x)
-		failed = err
-		return more && err == nil
+	err := l.thorough(func(r reader) error {
+		return r.eachStored(ctx, l.layout.deadLetters(), func(x *storedItem) bool {
+			more, err := f(x)
+			failed = err
+			return more && err == nil
+		})
 	})
 	if errors.Is(err, errEnough) {
 		return failed
@@ -87,7 +90,7 @@ func (l *deadLetters) each(ctx context.Context, f func(*storedItem) (bool, error
 
 // Requeue puts dead letters back into the queue, behind what has arrived by now, with all their attempts before them,
 // and returns how many. It takes those with the given ids, or all if none is given. Each goes back in one
-// transaction, so it is always in one place.
+// transaction, so it is always in one place. If some cannot be read it returns an error, after all others.
 func (q *Queue) Requeue(ctx context.Context, ids ...string) (int, error) {
 	n := 0
 	err := q.letters.each(ctx, func(x *storedItem) (bool, error) {
@@ -102,15 +105,15 @@ func (q *Queue) Requeue(ctx context.Context, ids ...string) (int, error) {
 		}
 		return len(ids) == 0 || n < len(ids), err
 	})
+	q.letters.tidy()
 	if err != nil {
 		return n, q.failed("requeue", err)
 	}
-	q.letters.tidy()
 	return n, nil
 }
 
 // PurgeDead removes dead letters for good, and returns how many. It takes those with the given ids, or all if none is
-// given.
+// given. If some cannot be read it returns an error, after all others.
 func (q *Queue) PurgeDead(ctx context.Context, ids ...string) (int, error) {
 	n := 0
 	err := q.letters.each(ctx, func(x *storedItem) (bool, error) {
@@ -123,10 +126,10 @@ func (q *Queue) PurgeDead(ctx context.Context, ids ...string) (int, error) {
 		}
 		return len(ids) == 0 || n < len(ids), err
 	})
+	q.letters.tidy()
 	if err != nil {
 		return n, q.failed("purge dead letters of", err)
 	}
-	q.letters.tidy()
 	return n, nil
 }
 
@@ -160,7 +163,8 @@ func (l *deadLetters) takeOut(ctx context.Context, x *storedItem, to *segment.Re
 			return true, nil
 		case refused && failed.Index == 0 && (errors.Is(failed, zk.NoNode) || errors.Is(failed, zk.BadVersion)):
 			return false, nil // another client was quicker
-		case p.Stale(err), refused && failed.Index > 0 && (l.groupChanged(failed, p) || to == nil):
+		case p.Stale(err), refused && failed.Index > 0 && l.groupChanged(failed, p):
+		case refused && failed.Index > 0 && to == nil && errors.Is(failed, zk.BadVersion): // its key has changed
 		default:
 			return false, err
 		}

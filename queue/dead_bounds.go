@@ -11,7 +11,8 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// dieBatch is how many dead letters are removed before they are counted again.
+// dieBatch is how many dead letters are removed before they are counted again, or as many as there are segments if
+// those are more: to count takes a request for each.
 const dieBatch = 200
 
 // trimEvery is how often a consumer looks at least whether there are dead letters to remove: those of consumers that
@@ -37,7 +38,7 @@ func (d *dispatcher) keepBounds(co *consumer) {
 	ctx, cancel := context.WithCancel(co.ctx)
 	defer cancel()
 	defer context.AfterFunc(d.ctx, cancel)()
-	letters := &deadLetters{reader{d.base}, d.sweeper, nil}
+	letters := &deadLetters{reader{base: d.base}, d.sweeper, nil}
 	again := time.NewTicker(trimEvery)
 	defer again.Stop()
 	for {
@@ -58,6 +59,8 @@ func (l *deadLetters) trim(ctx context.Context, co *consumer) {
 		if err := co.fetcher.askTime(ctx); err != nil {
 			return
 		}
+	} else if excess, err := l.excess(ctx, co.sess); err != nil || excess <= 0 {
+		return // usually there is nothing to do, and one count tells
 	}
 	removed := false
 	defer func() {
@@ -74,17 +77,12 @@ func (l *deadLetters) trim(ctx context.Context, co *consumer) {
 	}
 }
 
-// trimSome removes at most dieBatch dead letters, and returns how many.
+// trimSome removes a batch of dead letters at most, and returns how many.
 //
 // It lists the oldest before it counts all. Those that others remove after the list are among the oldest, too: it has
 // not counted them, or it finds them gone and counts them as removed by itself. So consumers that do it at the same
 // time do not remove more than one would.
 func (l *deadLetters) trimSome(ctx context.Context, sess *zk.Session) (n int, err error) {
-	if l.cfg.KeepDead == 0 { // usually there is nothing to do, and one count tells
-		if excess, err := l.excess(ctx, sess); err != nil || excess <= 0 {
-			return 0, err
-		}
-	}
 	oldest, err := l.oldest(ctx, sess)
 	if err != nil {
 		return 0, err
@@ -123,20 +121,24 @@ func (l *deadLetters) excess(ctx context.Context, sess *zk.Session) (int, error)
 	return total - l.cfg.MaxDead, err
 }
 
-// oldest returns the paths of the first dieBatch dead letters, in the order of their deaths.
+// oldest returns the paths of the first batch of dead letters, in the order of their deaths. It removes the segments
+// before them, which are empty: otherwise each batch would look through those of all batches before.
 func (l *deadLetters) oldest(ctx context.Context, sess *zk.Session) (paths []string, err error) {
 	dead := l.layout.deadLetters()
 	segments, err := dead.Segments(ctx, sess)
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range segments {
+	for i, s := range segments {
 		items, err := dead.Items(ctx, sess, s)
 		if err != nil {
 			return nil, err
 		}
+		if len(items) == 0 && i < len(segments)-1 {
+			_ = sess.Delete(ctx, dead.Segment(s), 1) // refused if it is open, or another program's node is in it
+		}
 		for _, item := range items {
-			if len(paths) == dieBatch {
+			if len(paths) == max(dieBatch, len(segments)) {
 				return paths, nil
 			}
 			paths = append(paths, dead.Item(s, item))

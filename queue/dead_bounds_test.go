@@ -3,6 +3,7 @@ package queue_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -406,6 +407,47 @@ func TestBoundsOfDeadLettersThatMakeNoSenseAreRefused(t *testing.T) {
 			if _, err := queue.New(client, root, cfg); err == nil {
 				t.Errorf("%+v was taken", cfg)
 			}
+		}
+	})
+}
+
+// How many requests a letter costs does not grow with the number of letters that are too many.
+func TestBacklogOfDeadLettersIsRemovedInLinearTime(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess := w.Session(t, time.Minute)
+		cost := func(segments int) float64 {
+			const letters = 5 // of a segment
+			path := fmt.Sprint(root, segments)
+			q, err := queue.New(w.Client(t, 20*time.Second), path, queue.Config{MaxDead: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer q.Close(t.Context())
+			if _, err := q.Len(t.Context()); err != nil { // it has its nodes
+				t.Fatal(err)
+			}
+			b := sess.Batch()
+			var sealed *zk.Future[zk.Stat]
+			for s := range segments {
+				dir := fmt.Sprintf("%s/dead/s%010d", path, s+1)
+				b.Create(dir, []byte("small"), zk.Persistent)
+				for range letters {
+					b.Create(dir+"/", []byte("x"), zk.PersistentSequential)
+				}
+				sealed = b.Set(dir, []byte("small"), 0)
+			}
+			b.Send()
+			if _, err := sealed.Get(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			requests := endAfter(w, 1<<40, nil)
+			wantEmpty(t, q)
+			synctest.Wait()
+			wantLen(t, q, queue.Counts{Dead: 1})
+			return float64(requests.Load()) / float64(segments*letters)
+		}
+		if few, many := cost(50), cost(400); many > 1.5*few {
+			t.Errorf("a letter of 250 cost %.2f requests, and one of 2,000 %.2f", few, many)
 		}
 	})
 }

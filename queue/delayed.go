@@ -65,13 +65,77 @@ func (b bucket) compare(o bucket) int {
 	return cmp.Or(cmp.Compare(b.start, o.start), cmp.Compare(o.kind, b.kind))
 }
 
+// within reports whether it lies within a wider one of the others.
+func (b bucket) within(others map[bucket]bool) bool {
+	for kind := b.kind + 1; kind < len(widths); kind++ {
+		if others[bucketOf(b.start, kind)] {
+			return true
+		}
+	}
+	return false
+}
+
+// parseBucket returns the bucket with that name, and false if it is not the name of one.
 func parseBucket(name string) (bucket, bool) {
 	for kind, w := range widths {
-		if n, ok := segment.Number(name, "b"+w.code); ok {
-			return bucket{kind, int64(n)}, true
+		of := func(n int) bucket { return bucketOf(int64(n), kind) }
+		if n, ok := segment.Number(name, "b"+w.code, func(n int) string { return of(n).name() }); ok {
+			return of(n), true
 		}
 	}
 	return bucket{}, false
+}
+
+// eachBucket calls f with every bucket, in order.
+//
+// A consumer may meanwhile move a bucket's items to narrower ones, which come behind it in this order, but may not have
+// been there. So if buckets came or went, it lists them again, as often as there are widths at most, and calls f with
+// those that lie within others that it has listed before. If again is set, it calls f with all that it lists: items may
+// have moved to one that f has seen before, too.
+func (r reader) eachBucket(ctx context.Context, again bool, f func(*segment.List) error) error {
+	seen := make(map[bucket]bool)
+	var last int64
+	for range widths {
+		buckets, stat, err := r.buckets(ctx)
+		if err != nil || stat.Pzxid == last {
+			return err
+		}
+		first := last == 0
+		last = stat.Pzxid
+		for _, b := range buckets {
+			if !again && !first && (seen[b] || !b.within(seen)) {
+				continue
+			}
+			if err := f(r.layout.bucket(b)); err != nil {
+				return err
+			}
+		}
+		for _, b := range buckets {
+			seen[b] = true
+		}
+	}
+	return nil
+}
+
+// buckets returns all buckets in order, and the Stat of the node above them.
+func (r reader) buckets(ctx context.Context) (buckets []bucket, stat zk.Stat, err error) {
+	err = r.do(ctx, func(sess *zk.Session) error {
+		// A server that lags behind may not know yet of items that were put, or where they are now.
+		if err := sess.Sync(ctx, r.layout.root); err != nil {
+			return err
+		}
+		var names []string
+		names, stat, err = sess.Children(ctx, r.layout.path(dirDelayed))
+		buckets = nil
+		for _, name := range names {
+			if b, ok := parseBucket(name); ok {
+				buckets = append(buckets, b)
+			}
+		}
+		return err
+	})
+	slices.SortFunc(buckets, bucket.compare)
+	return buckets, stat, err
 }
 
 // askTime learns the servers' time if it is unknown, or was learned so long ago that it may have changed: by a write

@@ -201,3 +201,33 @@ func TestWaitForTheEndGoesOnAndEndsAsOthersDo(t *testing.T) {
 		}
 	})
 }
+
+// Promise: 7
+func TestQueueWithNothingButForeignNodesIsEmpty(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		put(t, q, "a", queue.Message{})
+		done(t, take(t, q))
+		for _, list := range []string{"/ready/notes", "/ready/p5", "/ready/p1000", "/delayed/ba5"} {
+			if list != "/ready/p1000" {
+				foreign(t, w, root+list, root+list+"/s0000000001")
+			}
+			foreign(t, w, root+list+"/s0000000001/x", root+list+"/y", root+list+"/y/0000000000")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		endAfter(w, 5000, cancel)
+		if err := q.AwaitEmpty(ctx); err != nil {
+			t.Error(err)
+		}
+		id := put(t, q, "b", queue.Message{})
+		empty := awaitEmpty(ctx, q)
+		synctest.Wait()
+		if err := q.Remove(ctx, id); err != nil {
+			t.Error(err)
+		}
+		if err := <-empty; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -144,8 +144,9 @@ func (b *base) makeParts(ctx context.Context, sess *zk.Session, groups ...string
 
 // succession is what the transaction that finishes the head of a group does to the group.
 type succession struct {
-	ops   []zk.Op
-	ready []waitingItem // what becomes ready
+	ops     []zk.Op
+	foreign int           // how many of the ops, from the front, delete nodes of other programs
+	ready   []waitingItem // what becomes ready
 }
 
 // waitingItem is an item that waits in a group, and where it goes.
@@ -155,18 +156,21 @@ type waitingItem struct {
 }
 
 // succeed returns what is to be done to a group whose head is finished for good. The server refuses it if the group
-// changes meanwhile.
+// changes meanwhile. What another program has put into the group's nodes goes with them: a list that stayed would keep
+// the next items of the group waiting for a head that is gone.
 func (b *base) succeed(ctx context.Context, sess *zk.Session, group string) (s succession, err error) {
 	g := b.layout.group(group)
 	if err := sess.Sync(ctx, g.Dir); err != nil { // a server that lags behind would show the same again and again
 		return s, err
 	}
-	segments, err := g.Segments(ctx, sess)
+	segments, others, err := sorted(ctx, sess, g.Dir, segment.ParseName)
 	if err != nil || len(segments) == 0 {
 		return s, err // another client has removed it: there is nothing to do
 	}
+	var foreign []zk.Op
+	defer func() { s.ops, s.foreign = slices.Concat(foreign, s.ops), len(foreign) }()
 	for _, n := range segments {
-		items, err := g.Items(ctx, sess, n)
+		items, others, err := sorted(ctx, sess, g.Segment(n), segment.ParseItem)
 		if err != nil {
 			return s, err
 		}
@@ -191,17 +195,37 @@ func (b *base) succeed(ctx context.Context, sess *zk.Session, group string) (s s
 			s.ready = append(s.ready, waitingItem{b.layout.readyList(rec.Priority), rec.Encode()})
 			return s, nil
 		}
+		foreign = append(foreign, others...)
 		s.ops = append(s.ops, zk.DeleteOp(g.Segment(n), -1)) // refused if something has been put, or it is gone
 	}
+	foreign = append(foreign, others...)
 	s.ops = append(s.ops, zk.DeleteOp(g.Dir, -1))
 	return s, nil
+}
+
+// sorted returns the numbers that parse finds in the names of a node's children, in order, and the deletions of the
+// other children. There are none if the node does not exist.
+func sorted(
+	ctx context.Context, sess *zk.Session, dir string, parse func(string) (int, bool),
+) (numbers []int, others []zk.Op, err error) {
+	names, _, err := sess.Children(ctx, dir)
+	if errors.Is(err, zk.NoNode) {
+		return nil, nil, nil
+	}
+	for _, name := range names {
+		if _, ok := parse(name); !ok {
+			others = append(others, zk.DeleteOp(dir+"/"+name, -1))
+		}
+	}
+	return segment.Numbers(names, parse), others, err
 }
 
 // changed reports whether a transaction was refused, with the error failed, because of these operations: then the group
 // has changed, and the caller makes a new one. They begin at an index.
 func (s *succession) changed(failed *zk.MultiError, from int) bool {
-	return failed.Index >= from && failed.Index < from+len(s.ops) &&
-		(errors.Is(failed, zk.NoNode) || errors.Is(failed, zk.NotEmpty))
+	i := failed.Index - from
+	return i >= 0 && i < len(s.ops) &&
+		(errors.Is(failed, zk.NoNode) || i >= s.foreign && errors.Is(failed, zk.NotEmpty))
 }
 
 // append adds what becomes ready to a transaction.

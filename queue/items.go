@@ -3,6 +3,7 @@ package queue
 // Listing items by their state.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,10 +19,13 @@ import (
 // in which they died, and those that wait for others of their group, group by group.
 //
 // It reads a part of them at a time, so it may or may not yield items that are put, taken or finished meanwhile, and
-// may yield an item twice that moves meanwhile. Items whose claim is divided meanwhile may be left out.
+// may yield an item twice that moves meanwhile. Items whose claim is divided meanwhile may be left out. It leaves out
+// those that cannot be read, because of their permissions or their size: the error about the first comes at the end.
 func (q *Queue) Items(ctx context.Context, state State) iter.Seq2[Peeked, error] {
 	return func(yield func(Peeked, error) bool) {
-		err := q.reader.each(ctx, state, func(x located) bool { return yield(x.Peeked, nil) })
+		err := q.reader.thorough(func(r reader) error {
+			return r.each(ctx, state, func(x located) bool { return yield(x.Peeked, nil) })
+		})
 		if err != nil && !errors.Is(err, errEnough) {
 			yield(Peeked{}, q.failed("list", err))
 		}
@@ -39,6 +43,14 @@ type located struct {
 
 // errEnough ends a walk whose caller has seen enough.
 var errEnough = errors.New("enough")
+
+// thorough calls walk with a reader that passes over items that cannot be read. If walk does not fail otherwise, it
+// returns the error about the first of them.
+func (r reader) thorough(walk func(reader) error) error {
+	var unread error
+	r.unread = &unread
+	return cmp.Or(walk(r), unread)
+}
 
 // each calls f with every item in a state, until it returns false: then it returns errEnough.
 func (r reader) each(ctx context.Context, state State, f func(located) bool) error {
@@ -252,30 +264,12 @@ func (r reader) eachOf(ctx context.Context, at place, items []int, f func(locate
 
 // eachDelayed calls f with every item that is not due, or has not been moved: bucket by bucket.
 func (r reader) eachDelayed(ctx context.Context, f func(located) bool) error {
-	var buckets []bucket
-	err := r.do(ctx, func(sess *zk.Session) error {
-		names, _, err := sess.Children(ctx, r.layout.path(dirDelayed))
-		buckets = nil
-		for _, name := range names {
-			if b, ok := parseBucket(name); ok {
-				buckets = append(buckets, b)
-			}
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	slices.SortFunc(buckets, bucket.compare)
-	for _, b := range buckets {
-		if err := r.eachStored(ctx, r.layout.bucket(b), func(x *storedItem) bool {
+	return r.eachBucket(ctx, false, func(b *segment.List) error {
+		return r.eachStored(ctx, b, func(x *storedItem) bool {
 			return x.corruptRecord() ||
 				f(located{Peeked: x.peeked(Delayed, x.rec.Priority), path: x.path, key: x.rec.Key, version: x.version})
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
+		})
+	})
 }
 
 // eachStored calls f with the items of a list, segment by segment.
@@ -331,18 +325,37 @@ func (r reader) readStored(ctx context.Context, dir string, items []int, f func(
 		size = min(size, lookChunk)
 	}
 	for chunk := range slices.Chunk(items, size) {
-		var nodes []*zk.Data
-		err := r.do(ctx, func(sess *zk.Session) (err error) {
-			nodes, err = r.layout.store.Read(ctx, sess, dir, chunk, large)
-			return err
-		})
-		if err != nil {
+		if err := r.readChunk(ctx, dir, chunk, large, f); err != nil {
 			return err
 		}
-		for i, node := range nodes {
-			if node != nil && !f(newStored(dir, chunk[i], node)) {
-				return errEnough
-			}
+	}
+	return nil
+}
+
+// readChunk is readStored for items that are read in one reply or, if that is refused or too large, in several.
+func (r reader) readChunk(ctx context.Context, dir string, items []int, large bool, f func(*storedItem) bool) error {
+	var nodes []*zk.Data
+	err := r.do(ctx, func(sess *zk.Session) (err error) {
+		nodes, err = r.layout.store.Read(ctx, sess, dir, items, large)
+		return err
+	})
+	half := len(items) / 2
+	switch {
+	case err == nil:
+	case zk.OutcomeOf(err) != zk.Refused, half == 0 && r.unread == nil:
+		return err
+	case half == 0:
+		*r.unread = cmp.Or(*r.unread, err)
+	default:
+		err := r.readChunk(ctx, dir, items[:half], large, f)
+		if err == nil {
+			err = r.readChunk(ctx, dir, items[half:], large, f)
+		}
+		return err
+	}
+	for i, node := range nodes {
+		if node != nil && !f(newStored(dir, items[i], node)) {
+			return errEnough
 		}
 	}
 	return nil

@@ -138,9 +138,21 @@ const priorityOffset = 1000
 
 func priorityName(priority int) string { return fmt.Sprintf("p%04d", priority+priorityOffset) }
 
+// parsePriority returns the priority of the ready list with that name, and false if it is not the name of one.
 func parsePriority(name string) (int, bool) {
-	n, ok := segment.Number(name, "p")
-	return n - priorityOffset, ok
+	n, ok := segment.Number(name, "p", func(n int) string { return priorityName(n - priorityOffset) })
+	p := n - priorityOffset
+	return p, ok && p >= MostUrgent && p <= LeastUrgent
+}
+
+// isList reports whether the child of that name of dir, which is dirReady or dirDelayed, is a list.
+func isList(dir, name string) (ok bool) {
+	if dir == dirReady {
+		_, ok = parsePriority(name)
+	} else {
+		_, ok = parseBucket(name)
+	}
+	return ok
 }
 
 // readyList returns the list of the ready items of a priority.

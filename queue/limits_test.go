@@ -93,6 +93,30 @@ func TestServerThatTakesSmallerPacketsIsNotAskedForEver(t *testing.T) {
 	}, zktest.With(func(c *server.Config) { c.MaxFrame = 200_000 }))
 }
 
+// Promise: 7
+func TestLetterThatServersTakeNoMoreIsNotRequeuedForEver(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		put(t, q, strings.Repeat("x", 100_000), queue.Message{})
+		kill(t, q, 1)
+		tries := 0
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpMulti && slices.ContainsFunc(r.Parts, func(p zktest.Part) bool {
+				return p.Op == zktest.OpDelete && strings.HasPrefix(p.Path, root+"/dead/")
+			}) {
+				if tries++; tries <= 20 {
+					return zktest.CutBefore
+				}
+			}
+			return zktest.Pass
+		})
+		if n, err := q.Requeue(t.Context()); n != 0 || !errors.Is(err, queue.ErrTooLarge) {
+			t.Errorf("got %d, %v, want ErrTooLarge", n, err)
+		}
+		wantLen(t, q, queue.Counts{Dead: 1})
+	})
+}
+
 func TestFullQueueRefusesOrWaits(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{MaxItems: 3})
@@ -156,9 +180,10 @@ func TestBadArgumentsAreRefused(t *testing.T) {
 		q := w.queue(queue.Config{})
 		for _, o := range []queue.Message{
 			{Priority: 101}, {Priority: -101}, {Delay: -1}, {Delay: 100 * 365 * 24 * time.Hour},
+			{Group: strings.Repeat("g", 256)}, {Group: "a\x00b"}, // no program takes that as a variable
 		} {
-			if _, err := q.Put(t.Context(), o); err == nil {
-				t.Errorf("put with %+v", o)
+			if _, err := q.Put(t.Context(), o); !errors.Is(err, zk.BadArguments) {
+				t.Errorf("put with %+v: got %v, want BadArguments", o, err)
 			}
 		}
 		if err := q.Consume(t.Context(), 0, nil); err == nil {

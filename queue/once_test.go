@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/queue"
+	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
@@ -354,4 +355,33 @@ func TestKeyOfARemovedItemIsForgotten(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A key that may not be written keeps its letter where it is, and nobody asks for it without end.
+//
+// Promise: 7
+func TestPurgeOfALetterWhoseKeyMayNotBeWrittenIsRefused(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		id, _ := putOnce(t, q, "k")
+		kill(t, q, 1)
+		path := root + "/keys"
+		for range 2 { // its part, and the key
+			path += "/" + w.children(path)[0]
+		}
+		sess, anyone := w.Session(t, time.Minute), zk.ID{Scheme: "world", ID: "anyone"}
+		if _, err := sess.SetACL(t.Context(), path, []zk.ACL{{Perms: zk.PermRead, ID: anyone}}, -1); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		endAfter(w, 5000, cancel)
+		if n, err := q.PurgeDead(ctx); n != 0 || !errors.Is(err, zk.NoAuth) {
+			t.Errorf("purge: got %d, %v, want NoAuth", n, err)
+		}
+		if err := q.Remove(ctx, id); !errors.Is(err, zk.NoAuth) {
+			t.Errorf("remove: got %v, want NoAuth", err)
+		}
+		wantLen(t, q, queue.Counts{Dead: 1})
+	})
 }

@@ -492,3 +492,21 @@ func TestPauseStaysWhatItIsBesideARate(t *testing.T) {
 		doneInOrder(t, q, 0, 1)
 	})
 }
+
+func TestPauseWithAReasonThatIsTooLongIsRefused(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		for _, size := range []int{1001, 2 << 20} {
+			err := q.Pause(ctx, strings.Repeat("x", size))
+			if !errors.Is(err, zk.BadArguments) || !strings.Contains(err.Error(), "1000 bytes") {
+				t.Errorf("got %v for %d bytes, want BadArguments with the limit", err, size)
+			}
+		}
+		if p, err := q.Paused(ctx); p != nil || err != nil {
+			t.Errorf("got %v, %v, want no pause", p, err)
+		}
+		pause(t, q, strings.Repeat("\x00", 1000)) // each of which is stored as six bytes
+	})
+}

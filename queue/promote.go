@@ -89,6 +89,7 @@ type mover struct {
 
 // sooner records that something is due at the given time.
 func (m *mover) sooner(at int64) {
+	at = min(at, m.co.d.clock.now()+maxDelay.Milliseconds()) // another program's node may be due at any time
 	if at > 0 && (m.next == 0 || at < m.next) {
 		m.next = at
 	}

@@ -464,3 +464,61 @@ func TestDelayedItemThatIsDueComesBeforeWhatIsClaimedAlready(t *testing.T) {
 		doneInOrder(t, q, 23, 100)
 	})
 }
+
+// A purge, or a list, that has listed the buckets finds an item that a consumer then moves to another one.
+//
+// Promise: 7
+func TestDelayedItemThatIsMovedMeanwhileIsFound(t *testing.T) {
+	t.Parallel()
+	for name, find := range map[string]func(context.Context, *queue.Queue) (int, error){
+		"purge": func(ctx context.Context, q *queue.Queue) (int, error) { return q.Purge(ctx) },
+		"items": func(ctx context.Context, q *queue.Queue) (n int, err error) {
+			for _, err := range q.Items(ctx, queue.Delayed) {
+				if err != nil {
+					return n, err
+				}
+				n++
+			}
+			return n, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				producer, consumer := w.queue(queue.Config{}), w.queue(queue.Config{})
+				q, sess := w.queueAndSession()
+				for _, seconds := range []time.Duration{5400, 5410, 108_000} {
+					put(t, producer, "a", queue.Message{Delay: seconds * time.Second})
+				}
+				pass(66 * time.Minute) // the hour of the first two has begun
+				held, release := context.WithCancel(t.Context())
+				defer release()
+				listed := false
+				w.Control(func(r zktest.Request) zktest.Fault {
+					if r.Session == sess.ID() && !listed && strings.HasPrefix(r.Path, root+"/delayed/b") {
+						listed = true
+						return zktest.Until(held)
+					}
+					return zktest.Pass
+				})
+				found := make(chan int)
+				go func() {
+					n, err := find(t.Context(), q)
+					if err != nil {
+						t.Error(err)
+					}
+					found <- n
+				}()
+				synctest.Wait()
+				before := w.children(root + "/delayed")
+				wantEmpty(t, consumer)
+				if after := w.children(root + "/delayed"); slices.Equal(before, after) {
+					t.Fatalf("no item was moved: %v", after)
+				}
+				release()
+				if n := <-found; n != 3 {
+					t.Errorf("got %d items, want 3", n)
+				}
+			})
+		})
+	}
+}

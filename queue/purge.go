@@ -3,6 +3,7 @@ package queue
 // Removing all items.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -17,17 +18,27 @@ import (
 // items that are put meanwhile; however many they are, it ends. If ctx ends first, it returns ctx's cause, and goes on
 // in the background with what it has claimed by then, which it does not count.
 //
+// What it cannot read stays: a delayed or waiting item if there are keys or groups, and a ready item with those of its
+// priority behind it. Then it returns an error, after it has removed all else.
+//
 // If the connection breaks before all replies are there, it counts each delayed or waiting item whose removal it had
 // sent and that is gone, also if another client has removed it, or it became ready, just then.
 func (q *Queue) Purge(ctx context.Context) (int, error) {
 	p := purger{q.reader, &q.producer, &q.dispatcher}
 	n := 0
 	// In this order it finds what becomes ready meanwhile where it goes.
-	for _, purge := range []func(context.Context) (int, error){p.waiting, p.delayed, p.ready} {
-		removed, err := purge(ctx)
-		if n += removed; err != nil {
-			return n, q.failed("purge", err)
+	err := p.thorough(func(r reader) error {
+		p.reader = r
+		for _, purge := range []func(context.Context) (int, error){p.waiting, p.delayed, p.ready} {
+			removed, err := purge(ctx)
+			if n += removed; err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return n, q.failed("purge", err)
 	}
 	return n, nil
 }
@@ -67,7 +78,11 @@ func (p purger) ready(ctx context.Context) (int, error) {
 			removed, err = co.fetcher.purgePriority(ctx, ends[0])
 			n += removed
 		}
+		_, unread := errors.AsType[*unreadError](err)
 		switch {
+		case unread: // as for any consumer, it is in the way of those behind it
+			*p.unread = cmp.Or(*p.unread, err)
+			ends, err = ends[1:], nil
 		case err == nil:
 			ends = ends[1:]
 		case p.ctx.Err() != nil:

@@ -25,30 +25,12 @@ func (p purger) waiting(ctx context.Context) (int, error) {
 // delayed removes what is delayed.
 func (p purger) delayed(ctx context.Context) (int, error) {
 	n := 0
-	var names []string
-	err := p.do(ctx, func(sess *zk.Session) (err error) {
-		// A server that lags behind may not know yet of items that were put.
-		if err := sess.Sync(ctx, p.layout.root); err != nil {
-			return err
-		}
-		names, _, err = sess.Children(ctx, p.layout.path(dirDelayed))
+	err := p.eachBucket(ctx, true, func(b *segment.List) error {
+		removed, err := p.bucket(ctx, b)
+		n += removed
 		return err
 	})
-	if err != nil {
-		return 0, err
-	}
-	for _, name := range names {
-		b, ok := parseBucket(name)
-		if !ok {
-			continue
-		}
-		removed, err := p.bucket(ctx, p.layout.bucket(b))
-		n += removed
-		if err != nil {
-			return n, err
-		}
-	}
-	return n, nil
+	return n, err
 }
 
 // bucket removes the items of a bucket. Those that are heads of groups go with what that does to the group.

@@ -146,9 +146,14 @@ func (s *putOp) stuck(before int) error {
 	if s.broken++; s.broken < maxBroken {
 		return nil
 	}
+	return s.stuckAt(s.size)
+}
+
+// stuckAt says that the connection broke maxBroken times in a row under a request of that size.
+func (p *producer) stuckAt(size int) error {
 	return fmt.Errorf("%w: the connection broke %d times in a row under a request of about %d bytes; "+
 		"do the servers accept Config.MaxPacket, %d bytes (their jute.maxbuffer)?",
-		ErrTooLarge, s.broken, s.size, s.cfg.MaxPacket)
+		ErrTooLarge, maxBroken, size, p.cfg.MaxPacket)
 }
 
 // inFlight is a transaction of a put operation that has no answer yet.

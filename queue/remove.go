@@ -3,6 +3,7 @@ package queue
 // Finding one item, and removing it.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,23 +43,25 @@ func (q *Queue) Remove(ctx context.Context, id string) error {
 // meanwhile. One that goes the other way it meets when it looks again.
 func (r reader) find(ctx context.Context, id string) (located, error) {
 	var found located
-	for range 2 {
-		for _, state := range []State{Waiting, Delayed, Ready, Claimed, Dead} {
-			err := r.each(ctx, state, func(x located) bool {
-				if x.ID == id {
-					found = x
+	err := r.thorough(func(r reader) error {
+		for range 2 {
+			for _, state := range []State{Waiting, Delayed, Ready, Claimed, Dead} {
+				if err := r.each(ctx, state, func(x located) bool {
+					if x.ID == id {
+						found = x
+					}
+					return x.ID != id
+				}); err != nil {
+					return err
 				}
-				return x.ID != id
-			})
-			if errors.Is(err, errEnough) {
-				return found, nil
-			}
-			if err != nil {
-				return located{}, err
 			}
 		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		return found, nil
 	}
-	return located{}, ErrNotFound
+	return located{}, cmp.Or(err, ErrNotFound)
 }
 
 // remove removes an item, wherever it is by now.

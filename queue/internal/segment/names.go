@@ -15,23 +15,22 @@ import (
 func Name(n int) string { return fmt.Sprintf("s%010d", n) }
 
 // ParseName returns the number of the segment with that name, and false if it is not the name of a segment.
-func ParseName(name string) (int, bool) { return Number(name, "s") }
+func ParseName(name string) (int, bool) { return Number(name, "s", Name) }
 
 // ItemName returns the name that the server gives the item with that sequence number.
 func ItemName(seq int) string { return fmt.Sprintf("%010d", seq) }
 
 // ParseItem returns the sequence number of the item with that name, and false if it is not the name of an item.
-func ParseItem(name string) (int, bool) { return Number(name, "") }
+func ParseItem(name string) (int, bool) { return Number(name, "", ItemName) }
 
-// Number parses what follows prefix in name as a decimal number. It returns false if there is none: the node then
-// belongs to another program.
-func Number(name, prefix string) (int, bool) {
-	digits, ok := strings.CutPrefix(name, prefix)
-	if !ok || digits == "" || digits[0] < '0' || digits[0] > '9' {
-		return 0, false
-	}
-	n, err := strconv.Atoi(digits)
-	return n, err == nil
+// maxNumber is the largest number in a name. Those of temporary lists begin at up to 1<<60, and count up from there.
+const maxNumber = 1 << 62
+
+// Number returns the number behind prefix in a name that format makes of it. It returns false for any other name, also
+// if a number is in it: the node then belongs to another program, and a path made of the number would not be its own.
+func Number(name, prefix string, format func(int) string) (int, bool) {
+	n, err := strconv.Atoi(strings.TrimPrefix(name, prefix))
+	return n, err == nil && n >= 0 && n <= maxNumber && format(n) == name
 }
 
 // Numbers returns the numbers that parse finds in names, in increasing order. It leaves out names without one.
@@ -66,5 +65,5 @@ func ParseCursor(data []byte) (Cursor, bool) {
 	a, b, _ := strings.Cut(string(data), " ")
 	segment, err1 := strconv.Atoi(a)
 	item, err2 := strconv.Atoi(b)
-	return Cursor{segment, item}, err1 == nil && err2 == nil && segment > 0 && item >= 0
+	return Cursor{segment, item}, err1 == nil && err2 == nil && segment > 0 && segment <= maxNumber && item >= 0
 }

@@ -179,7 +179,10 @@ func TestItemIsGivenBackAlsoIfSomebodyHasRemovedTheBell(t *testing.T) {
 func bounded(t *testing.T, w *world, most int) {
 	t.Helper()
 	n := 0
-	w.Control(func(zktest.Request) zktest.Fault {
+	w.Control(func(r zktest.Request) zktest.Fault {
+		if r.Op == zktest.OpPing {
+			return zktest.Pass
+		}
 		if n++; n > most {
 			panic("requests are sent without end")
 		}

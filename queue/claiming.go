@@ -27,7 +27,7 @@ func (f *fetcher) claimBehind(ready *segment.List, at place, end int, class stri
 	if segment.Large([]byte(class)) {
 		room = min(room, maxLarge)
 	}
-	s := itemRange{First: at.item, Last: end - 1, Class: class}
+	s := itemRange{First: at.item, Last: end - 1, Class: segment.Class(class)}
 	var free []itemRange
 	if f.spread > 1 && f.co.claims < maxPutBack/2 {
 		free = s.from(at.item + room).upTo(at.item + room*(1+min(2*f.spread, f.maxParts())) - 1).cut(room)

@@ -42,26 +42,19 @@ func (it *Item) remove(r removal) error {
 		if err == nil && r.final && it.rec.Group != "" {
 			next, err = co.d.succeed(co.ctx, co.sess, it.rec.Group)
 		}
-		switch {
-		case err == nil:
-		case errors.Is(err, errAgain), it.co.d.missing(err):
-			continue
-		default:
-			if err := co.again(err); err != nil {
-				return err
-			}
-			continue
-		}
 		p := co.d.layout.store.NewTxn()
-		if c != nil {
-			p.Assume(c, end)
-			p.Append(c, r.data)
-		}
-		if err := next.append(co.ctx, co.sess, p); err != nil {
-			if co.d.missing(err) {
-				continue
+		if err == nil {
+			if c != nil {
+				p.Assume(c, end)
+				p.Append(c, r.data)
 			}
-			if err := co.again(err); err != nil {
+			err = next.append(co.ctx, co.sess, p)
+		}
+		switch {
+		case errors.Is(err, errAgain):
+			continue
+		case err != nil:
+			if err := co.mend(err); err != nil {
 				return err
 			}
 			continue
@@ -183,11 +176,15 @@ func (it *Item) putBack(tries int) error {
 			l.finished(1) // there is nothing left to give back
 			return errItemRemoved
 		case refused && failed.Index == 3 && errors.Is(failed, zk.NoNode):
-			err := l.list.Mend(co.ctx, co.sess) // another client has removed the change node
-			if err != nil && !d.missing(err) {
-				if err := co.again(err); err != nil {
+			if err := l.list.Mend(co.ctx, co.sess); err != nil { // another client has removed the change node
+				if err := co.mend(err); err != nil {
 					return err
 				}
+			}
+			continue
+		case refused && failed.Index == 2 && errors.Is(failed, zk.NoNode):
+			if err := co.mend(failed); err != nil { // another client has removed the directory of free claims
+				return err
 			}
 			continue
 		case zk.OutcomeOf(err) != zk.Unknown:

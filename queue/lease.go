@@ -86,12 +86,17 @@ func (l *lease) giveBack(ctx context.Context, from int) error {
 			}
 			err = nil
 		}
-		if failed, ok := errors.AsType[*zk.MultiError](err); ok && failed.Index == 0 && errors.Is(err, zk.NoNode) {
-			l.co.claimRemoved()
-			return l.co.err()
-		}
-		if failed, ok := errors.AsType[*zk.MultiError](err); ok && failed.Index == 2 && errors.Is(err, zk.NoNode) {
-			err := l.list.Mend(ctx, sess) // another client has removed the change node
+		if failed, ok := errors.AsType[*zk.MultiError](err); ok && errors.Is(err, zk.NoNode) {
+			switch failed.Index {
+			case 0:
+				l.co.claimRemoved()
+				return l.co.err()
+			case 1: // another client has removed the directory of free claims
+				d.missing(err)
+				err = d.makeNodes(ctx, sess)
+			default: // or the change node
+				err = l.list.Mend(ctx, sess)
+			}
 			if err != nil {
 				err = attempt.Again(ctx, sess, err)
 			}

@@ -79,8 +79,8 @@ func (s itemRange) encode() []byte {
 // maxRange is how many items a claim may have. It is far more than a segment takes.
 const maxRange = 1 << 14
 
-// parseRange reads a claim's data. Another program may have written it: no number in what it returns overflows, and what
-// it returns is no larger than what a consumer writes.
+// parseRange reads a claim's data. Another program may have written it: no number in what it returns overflows, and it
+// is no larger than what a consumer writes.
 func parseRange(data []byte) (itemRange, bool) {
 	var s itemRange
 	if json.Unmarshal(data, &s) != nil || s.First < 0 || s.Last < s.First || s.Last >= math.MaxInt32 ||

@@ -3,6 +3,7 @@ package queue
 // A claim of this consumer.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -81,7 +82,7 @@ func (l *lease) giveBack(ctx context.Context, from int) error {
 			if lookErr != nil {
 				return errors.Join(err, lookErr) // it is unknown whether the items were given back
 			}
-			if there && s.Last != kept.Last {
+			if there == last || there && s.Last != kept.Last {
 				continue
 			}
 			err = nil
@@ -194,17 +195,26 @@ func (l *leaseState) markedThrough() int {
 // ends reports whether nothing is left of the claim when n more items are finished.
 func (l *leaseState) ends(n int) bool { return l.open == n && len(l.buffer) == 0 && !l.returning }
 
-// readNode reads the claim's node, as it is when everything that was sent before was done or never will be.
+// readNode reads the claim's node, as it is when everything that was sent before was done or never will be. It returns
+// ErrClaimLost if another consumer may have removed it.
 func (l *lease) readNode(ctx context.Context) (itemRange, bool, error) {
 	data, err := attempt.Ask(ctx, l.co.sess, func() (zk.Data, error) {
 		b := l.co.sess.Batch()
 		passed := attempt.Fence(b)
-		get := b.Get(l.path)
+		get, owner := b.Get(l.path), b.Exists(l.co.node)
 		b.Send()
 		if err := passed(ctx); err != nil {
 			return zk.Data{}, err
 		}
-		return get.Get(ctx)
+		data, err := get.Get(ctx)
+		if errors.Is(err, zk.NoNode) {
+			node, lookErr := owner.Get(ctx)
+			if lookErr == nil {
+				lookErr = l.co.stillOwner(node)
+			}
+			err = cmp.Or(lookErr, err)
+		}
+		return data, err
 	})
 	switch {
 	case err == nil:

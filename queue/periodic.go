@@ -54,8 +54,8 @@ func (p *Periodic) check() error {
 // others are left out. If the servers' clock was ahead for a while, the time that was put then is not put again when it
 // comes, but the schedule does not wait for the clock to catch up: of later times, those that an item was put for may
 // have a second one. A schedule is asked with times in UTC, whatever time.Local is, so that one without a location of
-// its own, as cron.ParseStandard returns, has the same times in all processes. Its times are rounded up to milliseconds;
-// those that are the same then count as one.
+// its own, as cron.ParseStandard returns, has the same times in all processes. Its times are rounded up to whole
+// milliseconds; those that are the same then count as one.
 //
 // It returns an error if a message is refused (a TooLargeError, or zk.BadArguments), the servers refuse the client's
 // credentials, or the queue is closed (ErrClosed). If the queue is full, it waits for room.
@@ -206,8 +206,8 @@ func (p *repeater) last(ctx context.Context, sess *zk.Session) (last int64, vers
 	}
 }
 
-// next returns the first time of the schedule after t. Both are in UTC: see Repeat. It is in whole milliseconds, rounded
-// up, as the node stores it: the schedule's next time after what is stored must be a later one.
+// next returns the first time of the schedule after t. Both are in UTC: see Repeat. It is rounded up to what the node
+// can store: the schedule's next time after that must be a later one.
 func (p *repeater) next(t time.Time) time.Time {
 	return p.Schedule.Next(t.UTC()).UTC().Add(time.Millisecond - 1).Truncate(time.Millisecond)
 }

@@ -57,8 +57,9 @@ var (
 	// ErrNotQueue says that the node at the path is not a queue of this package, or one of a layout that it does not
 	// know.
 	ErrNotQueue = errors.New("not a queue")
-	// ErrUnresolved says that a put, or a Done with operations, may have been done, or may still be: a put's caller left
-	// before the answer, or the receipt was removed, which it is when a put was interrupted for more than an hour.
+	// ErrUnresolved says that a put, or a Done with operations, may have been done, or may still be: the put's caller
+	// left before the answer, the claim was lost before it, or the receipt was removed, which it is when a put was
+	// interrupted for more than an hour.
 	ErrUnresolved = errors.New("the write may have been done")
 )
 

@@ -246,7 +246,7 @@ func (as *acks) resolve(list []*ack, e *ackTxn, ops []zk.Op, err error) []*ack {
 	for i := range list {
 		paths[i] = ops[i].Path()
 	}
-	there, lookErr := as.co.exist(paths...)
+	there, lookErr := as.co.remaining(paths...)
 	if lookErr != nil {
 		e.end(false)
 		answer(list, as.co.orLost(errors.Join(err, lookErr)))

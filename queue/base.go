@@ -55,15 +55,20 @@ func (b *base) session(ctx context.Context) (*zk.Session, error) {
 	return run(ctx, b, func(sess *zk.Session) (*zk.Session, error) { return sess, nil })
 }
 
-// prepare makes sure that the queue's nodes exist.
+// prepare makes sure that the queue's nodes exist, unless it is closed.
 func (b *base) prepare(ctx context.Context, sess *zk.Session) error {
+	if b.ctx.Err() != nil {
+		return ErrClosed
+	}
+	return b.makeNodes(ctx, sess)
+}
+
+// makeNodes makes sure that the queue's nodes exist, also after Close.
+func (b *base) makeNodes(ctx context.Context, sess *zk.Session) error {
 	b.mu.Lock()
 	known := b.known == sess
 	b.mu.Unlock()
-	switch {
-	case b.ctx.Err() != nil:
-		return ErrClosed
-	case known, b.look:
+	if known || b.look {
 		return nil
 	}
 	for _, step := range []func(context.Context, *zk.Session) error{b.mayUse, b.layout.build, b.mayUse} {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -75,18 +76,28 @@ func (s itemRange) encode() []byte {
 	return b
 }
 
+// maxRange is how many items a claim may have. It is far more than a segment takes.
+const maxRange = 1 << 14
+
+// parseRange reads a claim's data. Another program may have written it: no number in what it returns overflows, and it
+// is no larger than what a consumer writes.
 func parseRange(data []byte) (itemRange, bool) {
 	var s itemRange
-	if json.Unmarshal(data, &s) != nil || s.First < 0 || s.Last < s.First || s.Last-s.First > 1<<20 || s.Tries < 0 {
+	if json.Unmarshal(data, &s) != nil || s.First < 0 || s.Last < s.First || s.Last >= math.MaxInt32 ||
+		s.size() > maxRange || s.Tries < 0 || s.Tries >= math.MaxInt32 {
 		return itemRange{}, false
 	}
+	s.Delivered = min(max(s.Delivered, s.First-1), s.Last)
+	s.Class = segment.Class(s.Class)
+	slices.Sort(s.Except)
+	s.Except = slices.DeleteFunc(slices.Compact(s.Except), func(n int) bool { return n < s.First || n > s.Last })
 	return s, true
 }
 
 // split returns the part of an orphaned claim that was delivered and the part that was not.
 func (s itemRange) split() (tried, rest itemRange) {
 	tried, rest = s, s
-	tried.Last, tried.Tries = min(s.Delivered, s.Last), s.Tries+1
+	tried.Last, tried.Tries = min(s.Delivered, s.Last), min(s.Tries+1, math.MaxInt32-1)
 	rest.First = max(s.First, s.Delivered+1)
 	return tried, rest
 }

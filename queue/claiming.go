@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
@@ -27,7 +28,7 @@ func (f *fetcher) claimBehind(ready *segment.List, at place, end int, class stri
 	if segment.Large([]byte(class)) {
 		room = min(room, maxLarge)
 	}
-	s := itemRange{First: at.item, Last: end - 1, Class: class}
+	s := itemRange{First: at.item, Last: end - 1, Class: segment.Class(class)}
 	var free []itemRange
 	if f.spread > 1 && f.co.claims < maxPutBack/2 {
 		free = s.from(at.item + room).upTo(at.item + room*(1+min(2*f.spread, f.maxParts())) - 1).cut(room)
@@ -132,6 +133,25 @@ func (f *fetcher) make(l *lease, ops ...zk.Op) error {
 			return nil
 		}
 	}
+}
+
+// remaining is exist for nodes that only the owner of this consumer's claims removes. It returns ErrClaimLost if the
+// consumer's node is not its own any more: then another consumer may have removed them.
+func (co *consumer) remaining(paths ...string) ([]zk.Existence, error) {
+	there, err := co.exist(append(slices.Clone(paths), co.node)...) // the node last: it was there when the others went
+	if err != nil {
+		return nil, err
+	}
+	return there[:len(paths)], co.stillOwner(there[len(paths)])
+}
+
+// stillOwner returns ErrClaimLost if the consumer's node is not its own any more.
+func (co *consumer) stillOwner(node zk.Existence) error {
+	if node.Exists && !co.replaced(node.Stat) {
+		return nil
+	}
+	co.Gone(co.node)
+	return co.err()
 }
 
 // exist tells which nodes exist, after everything that this session has sent before was done or never will be.

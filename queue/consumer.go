@@ -249,6 +249,18 @@ func (co *consumer) again(err error) error {
 	return nil
 }
 
+// mend is again for an err that may say that one of the queue's nodes is missing: it makes the node. Items are
+// finished, and given back, after Close, too.
+func (co *consumer) mend(err error) error {
+	if co.d.missing(err) {
+		err = co.d.makeNodes(co.ctx, co.sess)
+	}
+	if err == nil {
+		return nil
+	}
+	return co.again(err)
+}
+
 // orLost returns err, or that the claims are lost if they are.
 func (co *consumer) orLost(err error) error {
 	if lost := co.err(); lost != nil {

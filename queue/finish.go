@@ -21,8 +21,8 @@ import (
 //
 // A broken connection does not make it fail: it finds out whether the item is gone before it tries again. It returns
 // ErrClaimLost if the claim was lost before: then the item is, or will be, delivered to another consumer, unless the
-// acknowledgement had reached the servers in the session's last moments. If ctx ends first, it returns ctx's cause
-// and goes on in the background.
+// acknowledgement had reached the servers in the session's last moments. If it cannot find out whether ops are done, it
+// returns ErrUnresolved, too. If ctx ends first, it returns ctx's cause and goes on in the background.
 func (it *Item) Done(ctx context.Context, ops ...zk.Op) error {
 	f := it.acknowledge
 	if len(ops) > 0 {

@@ -3,10 +3,12 @@ package queue
 // The transactions that finish an item.
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/queue/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -23,10 +25,13 @@ type removal struct {
 // one.
 //
 // The transaction checks that the claim's node exists. A consumer that takes a claim over removes that node, so a
-// consumer that has lost its claim finishes nothing. Only the claim's owner removes the item's node: if it does not
-// exist after an unknown outcome, the transaction was done.
+// consumer that has lost its claim finishes nothing. Only the claim's owner removes the item's node, unless an operator
+// does: if it does not exist after an unknown outcome, the item is finished. That is not enough to tell what became of
+// operations of the caller's. For them the transaction also writes to a receipt.
 func (it *Item) remove(r removal) error {
 	co, path := it.co, it.Path()
+	var receipt *attempt.Receipt
+	defer func() { co.keep(receipt) }()
 	for try := 1; ; try++ {
 		if err := co.err(); err != nil {
 			return err
@@ -42,26 +47,22 @@ func (it *Item) remove(r removal) error {
 		if err == nil && r.final && it.rec.Group != "" {
 			next, err = co.d.succeed(co.ctx, co.sess, it.rec.Group)
 		}
-		switch {
-		case err == nil:
-		case errors.Is(err, errAgain), it.co.d.missing(err):
-			continue
-		default:
-			if err := co.again(err); err != nil {
-				return err
-			}
-			continue
-		}
 		p := co.d.layout.store.NewTxn()
-		if c != nil {
-			p.Assume(c, end)
-			p.Append(c, r.data)
-		}
-		if err := next.append(co.ctx, co.sess, p); err != nil {
-			if co.d.missing(err) {
-				continue
+		if err == nil {
+			if c != nil {
+				p.Assume(c, end)
+				p.Append(c, r.data)
 			}
-			if err := co.again(err); err != nil {
+			err = next.append(co.ctx, co.sess, p)
+		}
+		if err == nil && len(r.ops) > 0 && receipt == nil {
+			receipt, err = co.d.receipts.Get(co.ctx, co.sess)
+		}
+		switch {
+		case errors.Is(err, errAgain):
+			continue
+		case err != nil:
+			if err := co.mend(err); err != nil {
 				return err
 			}
 			continue
@@ -70,6 +71,13 @@ func (it *Item) remove(r removal) error {
 		e := co.beginAck(c == nil, it)
 		own := e.ops()
 		guards := slices.Concat([]zk.Op{zk.DeleteOp(path, -1), own[0]}, r.ops, next.ops, own[1:])
+		claims := len(guards) // the index behind our operations on claims
+		var stamp string
+		if receipt != nil {
+			var op zk.Op
+			op, stamp = receipt.Stamp(0)
+			guards = append(guards, op)
+		}
 		for _, op := range guards {
 			p.Guard(op)
 		}
@@ -79,6 +87,9 @@ func (it *Item) remove(r removal) error {
 		if err == nil {
 			p.Done(results)
 			it.co.d.clock.saw(results[len(guards)-1].Stat.Mtime) // 0 unless the last guard has set something
+			if receipt != nil {
+				receipt.Done()
+			}
 			e.end(true)
 			return nil
 		}
@@ -89,10 +100,15 @@ func (it *Item) remove(r removal) error {
 			it.lease.finished(1) // there is nothing left to claim
 			return errItemRemoved
 		case refused && errors.Is(failed, zk.NoNode) &&
-			(failed.Index == 1 || failed.Index >= 2+len(r.ops)+len(next.ops) && failed.Index < len(guards)):
+			(failed.Index == 1 || failed.Index >= 2+len(r.ops)+len(next.ops) && failed.Index < claims):
 			e.end(false)
 			co.claimRemoved()
 			return co.err()
+		case refused && failed.Index == claims && receipt != nil &&
+			(errors.Is(failed, zk.NoNode) || errors.Is(failed, zk.BadVersion)):
+			e.end(false)
+			receipt = nil // it was swept away
+			continue
 		case p.Stale(err), refused && next.changed(failed, 2+len(r.ops)):
 			e.end(false)
 			continue
@@ -106,19 +122,58 @@ func (it *Item) remove(r removal) error {
 			}
 			continue
 		}
-		there, lookErr := co.exist(path)
+		done, lookErr := co.wasDone(path, receipt, stamp)
+		e.end(done)
 		if lookErr != nil {
-			e.end(false)
-			return co.orLost(errors.Join(err, lookErr))
+			receipt = nil
 		}
-		e.end(!there[0].Exists)
-		if !there[0].Exists {
+		switch {
+		case done:
 			return nil
+		case lookErr != nil && !errors.Is(lookErr, attempt.ErrNotDone):
+			return co.orLost(errors.Join(err, lookErr))
 		}
 		if try >= maxBroken && len(r.ops) > 0 {
 			return fmt.Errorf("not done, and the connection broke %d times in a row; "+
 				"do the servers accept a request of this size? %w", try, err)
 		}
+	}
+}
+
+// wasDone finds out whether a transaction without an answer was done that removes the item at path, and stamps the
+// receipt unless that is nil. If it returns an error the receipt is of no use any more: attempt.ErrNotDone if the
+// transaction was not done.
+func (co *consumer) wasDone(path string, receipt *attempt.Receipt, stamp string) (bool, error) {
+	if receipt != nil {
+		session := func(context.Context) (*zk.Session, error) { return co.sess, co.err() }
+		n, err := receipt.Resolve(co.ctx, session, []string{stamp}, co.d.clock.saw)
+		switch {
+		case err == nil:
+			return n == 1, nil
+		case !errors.Is(err, attempt.ErrGone):
+			return false, unresolvedError{err}
+		}
+	}
+	there, err := co.remaining(path)
+	switch {
+	case err != nil:
+		return false, err
+	case receipt == nil:
+		return !there[0].Exists, nil
+	case there[0].Exists:
+		return false, attempt.ErrNotDone
+	}
+	return false, unresolvedError{errors.New("another client has removed the receipt")}
+}
+
+// keep gives back a receipt, if there is one. After Close nothing else would remove it.
+func (co *consumer) keep(r *attempt.Receipt) {
+	co.d.receipts.Put(r)
+	if r == nil || co.d.ctx.Err() == nil {
+		return
+	}
+	for _, r := range co.d.receipts.Drain() {
+		attempt.Remove(co.sess, r.Path)
 	}
 }
 
@@ -183,11 +238,15 @@ func (it *Item) putBack(tries int) error {
 			l.finished(1) // there is nothing left to give back
 			return errItemRemoved
 		case refused && failed.Index == 3 && errors.Is(failed, zk.NoNode):
-			err := l.list.Mend(co.ctx, co.sess) // another client has removed the change node
-			if err != nil && !d.missing(err) {
-				if err := co.again(err); err != nil {
+			if err := l.list.Mend(co.ctx, co.sess); err != nil { // another client has removed the change node
+				if err := co.mend(err); err != nil {
 					return err
 				}
+			}
+			continue
+		case refused && failed.Index == 2 && errors.Is(failed, zk.NoNode):
+			if err := co.mend(failed); err != nil { // another client has removed the directory of free claims
+				return err
 			}
 			continue
 		case zk.OutcomeOf(err) != zk.Unknown:
@@ -201,7 +260,7 @@ func (it *Item) putBack(tries int) error {
 			if lookErr != nil {
 				return co.orLost(errors.Join(err, lookErr))
 			}
-			if there && !slices.Contains(s.Except, it.seq) {
+			if there == last || there && !slices.Contains(s.Except, it.seq) {
 				continue
 			}
 		}

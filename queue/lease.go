@@ -3,6 +3,7 @@ package queue
 // A claim of this consumer.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -81,17 +82,22 @@ func (l *lease) giveBack(ctx context.Context, from int) error {
 			if lookErr != nil {
 				return errors.Join(err, lookErr) // it is unknown whether the items were given back
 			}
-			if there && s.Last != kept.Last {
+			if there == last || there && s.Last != kept.Last {
 				continue
 			}
 			err = nil
 		}
-		if failed, ok := errors.AsType[*zk.MultiError](err); ok && failed.Index == 0 && errors.Is(err, zk.NoNode) {
-			l.co.claimRemoved()
-			return l.co.err()
-		}
-		if failed, ok := errors.AsType[*zk.MultiError](err); ok && failed.Index == 2 && errors.Is(err, zk.NoNode) {
-			err := l.list.Mend(ctx, sess) // another client has removed the change node
+		if failed, ok := errors.AsType[*zk.MultiError](err); ok && errors.Is(err, zk.NoNode) {
+			switch failed.Index {
+			case 0:
+				l.co.claimRemoved()
+				return l.co.err()
+			case 1: // another client has removed the directory of free claims
+				d.missing(err)
+				err = d.makeNodes(ctx, sess)
+			default: // or the change node
+				err = l.list.Mend(ctx, sess)
+			}
 			if err != nil {
 				err = attempt.Again(ctx, sess, err)
 			}
@@ -189,17 +195,26 @@ func (l *leaseState) markedThrough() int {
 // ends reports whether nothing is left of the claim when n more items are finished.
 func (l *leaseState) ends(n int) bool { return l.open == n && len(l.buffer) == 0 && !l.returning }
 
-// readNode reads the claim's node, as it is when everything that was sent before was done or never will be.
+// readNode reads the claim's node, as it is when everything that was sent before was done or never will be. It returns
+// ErrClaimLost if another consumer may have removed it.
 func (l *lease) readNode(ctx context.Context) (itemRange, bool, error) {
 	data, err := attempt.Ask(ctx, l.co.sess, func() (zk.Data, error) {
 		b := l.co.sess.Batch()
 		passed := attempt.Fence(b)
-		get := b.Get(l.path)
+		get, owner := b.Get(l.path), b.Exists(l.co.node)
 		b.Send()
 		if err := passed(ctx); err != nil {
 			return zk.Data{}, err
 		}
-		return get.Get(ctx)
+		data, err := get.Get(ctx)
+		if errors.Is(err, zk.NoNode) {
+			node, lookErr := owner.Get(ctx)
+			if lookErr == nil {
+				lookErr = l.co.stillOwner(node)
+			}
+			err = cmp.Or(lookErr, err)
+		}
+		return data, err
 	})
 	switch {
 	case err == nil:

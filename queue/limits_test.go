@@ -258,6 +258,55 @@ func TestForeignChildrenAreLeftAlone(t *testing.T) {
 	})
 }
 
+// Another program's claim neither fills the memory nor gives one item to two consumers.
+//
+// Promise: 7
+func TestClaimWithAbsurdNumbersDoesNoHarm(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		data string
+		want int // deliveries
+	}{
+		"last":   {`{"first":9223372036854775800,"last":9223372036854775807,"handed":-1}`, 0},
+		"many":   {`{"first":0,"last":1000000,"handed":-1}`, 0},
+		"tries":  {`{"first":0,"last":0,"handed":0,"tries":9223372036854775807}`, 0},
+		"handed": {`{"first":0,"last":0,"handed":9223372036854775807}`, 1},
+		"class":  {`{"first":0,"last":1,"handed":-1,"class":"` + strings.Repeat("x", 1_000_000) + `"}`, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				q, other := w.queue(queue.Config{Prefetch: -1}), w.queue(queue.Config{Prefetch: -1})
+				putAll(t, q, 0, 1)
+				sess := w.Session(t, time.Minute)
+				if _, err := sess.Set(t.Context(), line0, []byte("1 1"), -1); err != nil { // as if it was claimed
+					t.Fatal(err)
+				}
+				free := root + "/free/p1000.s0000000001.0000000000.free.1"
+				if _, err := sess.Create(t.Context(), free, []byte(c.data), zk.Persistent); err != nil {
+					t.Fatal(err)
+				}
+				bounded(t, w, 1000)
+				got := 0
+				for _, q := range []*queue.Queue{q, other} {
+					item, err := q.TryTake(t.Context())
+					if err != nil && !errors.Is(err, queue.ErrEmpty) {
+						t.Fatal(err)
+					}
+					if err == nil {
+						got++
+						if item.Attempt() < 1 {
+							t.Errorf("got attempt %d", item.Attempt())
+						}
+					}
+				}
+				if got != c.want {
+					t.Errorf("the item was delivered %d times, want %d", got, c.want)
+				}
+			})
+		})
+	}
+}
+
 func TestForeignNodesAmongDelayedItemsAreInNobodysWay(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.queue(queue.Config{})

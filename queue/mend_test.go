@@ -2,6 +2,8 @@ package queue_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -175,11 +177,73 @@ func TestItemIsGivenBackAlsoIfSomebodyHasRemovedTheBell(t *testing.T) {
 	})
 }
 
+// A consumer makes the directory again in which it is to put an item, also after Close.
+//
+// Promise: 7
+func TestItemIsPutOffAlsoIfSomebodyHasRemovedTheDirectory(t *testing.T) {
+	t.Parallel()
+	for name, finish := range map[string]func(context.Context, *queue.Item) error{
+		"delayed": func(ctx context.Context, item *queue.Item) error { return item.Fail(ctx, errors.New("no")) },
+		"free":    func(ctx context.Context, item *queue.Item) error { return item.Fail(ctx, &queue.RetryError{}) },
+		"dead":    func(ctx context.Context, item *queue.Item) error { return item.Reject(ctx, "no") },
+	} {
+		for _, closed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, closed %v", name, closed), func(t *testing.T) {
+				inWorld(t, func(t *testing.T, w *world) {
+					consumer := w.queue(queue.Config{})
+					putAll(t, consumer, 0, 2)
+					items := takeBatch(t, consumer, 2)
+					if closed {
+						if err := consumer.Close(t.Context()); err != nil {
+							t.Fatal(err)
+						}
+					}
+					bounded(t, w, 1000)
+					for range items { // before it has put any there, and after
+						if _, err := w.Session(t, time.Minute).DeleteAll(t.Context(), root+"/"+name); err != nil {
+							t.Fatal(err)
+						}
+						if err := finish(t.Context(), items[0]); err != nil {
+							t.Fatal(err)
+						}
+						items = items[1:]
+					}
+					got, err := w.queue(queue.Config{}).Len(t.Context())
+					n := got.Delayed + got.Dead + len(w.children(root+"/free"))
+					if err != nil || n != 1 { // the first was removed with the directory
+						t.Errorf("got %d, %v, want 1", n, err)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestConsumerGivesBackWhatItClaimedAheadAlsoIfSomebodyHasRemovedTheDirectory(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		consumer, other := w.queue(queue.Config{}), w.queue(queue.Config{})
+		putAll(t, consumer, 0, 100)
+		doneInOrder(t, consumer, 0, 20)
+		if err := w.Session(t, time.Minute).Delete(t.Context(), root+"/free", -1); err != nil {
+			t.Fatal(err)
+		}
+		bounded(t, w, 1000)
+		if err := consumer.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.Control(nil)
+		doneInOrder(t, other, 20, 100)
+	})
+}
+
 // bounded panics at the given number of requests: in a bubble nothing else would end a loop that asks without end.
 func bounded(t *testing.T, w *world, most int) {
 	t.Helper()
 	n := 0
-	w.Control(func(zktest.Request) zktest.Fault {
+	w.Control(func(r zktest.Request) zktest.Fault {
+		if r.Op == zktest.OpPing {
+			return zktest.Pass
+		}
 		if n++; n > most {
 			panic("requests are sent without end")
 		}

@@ -54,7 +54,8 @@ func (p *Periodic) check() error {
 // others are left out. If the servers' clock was ahead for a while, the time that was put then is not put again when it
 // comes, but the schedule does not wait for the clock to catch up: of later times, those that an item was put for may
 // have a second one. A schedule is asked with times in UTC, whatever time.Local is, so that one without a location of
-// its own, as cron.ParseStandard returns, has the same times in all processes.
+// its own, as cron.ParseStandard returns, has the same times in all processes. Its times are rounded up to whole
+// milliseconds; those that are the same then count as one.
 //
 // It returns an error if a message is refused (a TooLargeError, or zk.BadArguments), the servers refuse the client's
 // credentials, or the queue is closed (ErrClosed). If the queue is full, it waits for room.
@@ -153,8 +154,8 @@ func (p *repeater) putNext(ctx context.Context, sess *zk.Session) error {
 		return context.Cause(ctx)
 	}
 	now := p.q.clock.now()
-	// Sub does not overflow if due is more than 292 years ahead. Servers tell whole milliseconds.
-	if left := due.Sub(time.UnixMilli(now)).Truncate(time.Millisecond); left > 0 {
+	// Sub does not overflow if due is more than 292 years ahead.
+	if left := due.Sub(time.UnixMilli(now)); left > 0 {
 		// The wait is cut into parts that are short enough for the clock to be known when it is over.
 		return rest(ctx, min(left, clockLasts-clockLasts/4))
 	}
@@ -205,8 +206,11 @@ func (p *repeater) last(ctx context.Context, sess *zk.Session) (last int64, vers
 	}
 }
 
-// next returns the first time of the schedule after t. Both are in UTC: see Repeat.
-func (p *repeater) next(t time.Time) time.Time { return p.Schedule.Next(t.UTC()).UTC() }
+// next returns the first time of the schedule after t. Both are in UTC: see Repeat. It is rounded up to what the node
+// can store: the schedule's next time after that must be a later one.
+func (p *repeater) next(t time.Time) time.Time {
+	return p.Schedule.Next(t.UTC()).UTC().Add(time.Millisecond - 1).Truncate(time.Millisecond)
+}
 
 // clockSkew is by how much clocks of servers may differ, in ms, without a time of a schedule being put twice.
 const clockSkew = int64(time.Minute / time.Millisecond)

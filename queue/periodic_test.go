@@ -21,6 +21,17 @@ type every time.Duration
 
 func (e every) Next(t time.Time) time.Time { return t.Truncate(time.Duration(e)).Add(time.Duration(e)) }
 
+// after is the schedule of all times that are a duration behind the full hour.
+type after time.Duration
+
+func (a after) Next(t time.Time) time.Time {
+	next := t.Truncate(time.Hour).Add(time.Duration(a))
+	if !next.After(t) {
+		next = next.Add(time.Hour)
+	}
+	return next
+}
+
 // never is a schedule without times.
 type never struct{}
 
@@ -505,4 +516,27 @@ func TestTimeThatIsCenturiesAheadIsNotPut(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The last time is stored in milliseconds.
+//
+// Promise: 7
+func TestTimesBelowAMillisecondArePutOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		bounded(t, w, 1000)
+		var all puts
+		stop := repeat(t, q, after(5*time.Minute+333*time.Microsecond), &all)
+		pass(2 * time.Hour)
+		stop()
+		w.Control(nil)
+		if got := takeEach(t, q); !slices.Equal(got, []string{"00:05:00", "01:05:00"}) {
+			t.Errorf("got %v", got)
+		}
+		for _, due := range all.times {
+			if due.Nanosecond() != int(time.Millisecond) {
+				t.Errorf("got %v, want the time rounded up to milliseconds", due)
+			}
+		}
+	})
 }

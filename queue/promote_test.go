@@ -522,3 +522,22 @@ func TestDelayedItemThatIsMovedMeanwhileIsFound(t *testing.T) {
 		})
 	}
 }
+
+// In nanoseconds the time until then overflows.
+func TestConsumerWaitsForABucketThatIsCenturiesAhead(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		putAll(t, q, 0, 1)
+		bucket := root + "/delayed/bd14999990400000"
+		if _, err := w.Session(t, time.Minute).Create(t.Context(), bucket, nil, zk.Persistent); err != nil {
+			t.Fatal(err)
+		}
+		doneInOrder(t, q, 0, 1)
+		bounded(t, w, 100)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Hour)
+		defer cancel()
+		if item, err := q.Take(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, %v, want DeadlineExceeded", item, err)
+		}
+	})
+}

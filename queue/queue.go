@@ -57,9 +57,10 @@ var (
 	// ErrNotQueue says that the node at the path is not a queue of this package, or one of a layout that it does not
 	// know.
 	ErrNotQueue = errors.New("not a queue")
-	// ErrUnresolved says that a put may have been done, or may still be: its caller left before the answer, or it was
-	// interrupted for more than an hour, after which its receipt is removed.
-	ErrUnresolved = errors.New("the put may have been done")
+	// ErrUnresolved says that a put, or a Done with operations, may have been done, or may still be: the put's caller
+	// left before the answer, the claim was lost before it, or the receipt was removed, which it is when a put was
+	// interrupted for more than an hour.
+	ErrUnresolved = errors.New("the write may have been done")
 )
 
 // Queue is a queue at a path, which must hold nothing else. It is a producer, a consumer or both, for any number of
@@ -96,6 +97,7 @@ func New(client *zk.Client, path string, cfg Config) (*Queue, error) {
 	q.dispatcher.sweeper = &q.sweeper
 	q.producer.reader, q.producer.sweeper = q.reader, &q.sweeper
 	q.producer.receipts = q.producer.newReceipts()
+	q.dispatcher.receipts = q.producer.receipts
 	q.dispatcher.wakeup = make(chan struct{}, 1)
 	return q, nil
 }

@@ -16,10 +16,11 @@ import (
 // them. One goroutine, serve, works for all of them while there are any.
 type dispatcher struct {
 	*base
-	sweeper *sweeper
-	wg      sync.WaitGroup // goroutines in the background
-	wakeup  chan struct{}  // one slot: serve is to look at its takers
-	served  *consumer      // the consumer of serve's last step; serve's alone
+	sweeper  *sweeper
+	receipts *attempt.Pool
+	wg       sync.WaitGroup // goroutines in the background
+	wakeup   chan struct{}  // one slot: serve is to look at its takers
+	served   *consumer      // the consumer of serve's last step; serve's alone
 
 	// mu guards what follows, the consumer's buffer, and its leases. It is never held while waiting.
 	mu       sync.Mutex

@@ -124,9 +124,11 @@ func (w *waiter) await(ctx context.Context, cancel func(), wg *sync.WaitGroup) e
 	return nil
 }
 
-// until calls f at a time, in ms since 1970 by the servers' clock, unless stop is called before.
+// until calls f at a time, in ms since 1970 by the servers' clock, or in an hour, unless stop is called before. In
+// nanoseconds a time that is centuries ahead would overflow.
 func (w *waiter) until(ms int64, f func()) (stop func() bool) {
-	return time.AfterFunc(time.Duration(max(1, ms-w.co.d.clock.now()))*time.Millisecond, f).Stop
+	left := min(ms-w.co.d.clock.now(), time.Hour.Milliseconds())
+	return time.AfterFunc(time.Duration(max(1, left))*time.Millisecond, f).Stop
 }
 
 // leave gives up the place among the waiting consumers.

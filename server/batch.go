@@ -18,6 +18,7 @@ type batch struct {
 	buf    []byte       // the bytes of all frames
 	frames []frame
 	dirty  []string  // paths that it changes
+	bytes  int       // that it writes
 	large  int       // bytes of large requests and their replies served since it was begun
 	after  []func()  // called once it is durable
 	opened time.Time // when it was begun

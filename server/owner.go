@@ -49,6 +49,7 @@ type owner struct {
 	endings    []ending         // ended sessions with nodes left to delete
 	backup     *backupRun       // that a client makes, nil if none does
 
+	full        line      // connections whose next request is a write for which the open batch has no room
 	large       line      // connections whose next request is a large read, or what may be one, and waits for its turn
 	largeWrites line      // those whose next request is a large write
 	readLarge   bool      // the last large request that was served is from large
@@ -116,6 +117,7 @@ func (o *owner) run() {
 		if o.open != nil && o.inFlight.room() {
 			o.seal()
 		}
+		o.serveFull()
 	}
 }
 
@@ -287,7 +289,9 @@ func (o *owner) record(r *tree.Result) {
 		stored := 0
 		for i := range r.Changes {
 			stored += len(r.Changes[i].Value)
+			b.bytes += len(r.Changes[i].Path)
 		}
+		b.bytes += stored
 		if stored > largeSize { // more than what its request contains: access lists
 			o.countBytes(stored)
 		}

@@ -26,11 +26,15 @@ import (
 //     its client cannot tell: each path is checked on its own, and the reply comes after the last piece. If the
 //     connection closes meanwhile, the owner removes the watches set so far. It counts descendants in pieces, too.
 //   - The owner commits large writes one after the other (see mayServeLarge).
+//
+// A batch takes maxBatch bytes, also of small writes. While the disk is slow, further writes wait, and then their
+// connections are read no more: or memory would fill with what no limit of a connection counts.
 
 const (
 	maxGiven   = 2         // batches of one connection in the owner's queue
 	largeSize  = 64 << 10  // bytes of a request or reply above which it is large
 	largeShare = 512 << 10 // bytes of large requests and replies in one round, and in one commit
+	maxBatch   = 4 << 20   // bytes that one commit writes
 
 	watchesAtOnce = 100  // watches to set or remove in one round
 	visitsAtOnce  = 5000 // nodes to count in one round
@@ -67,6 +71,10 @@ func (o *owner) mustWait(it *item, turn bool) bool {
 	if c.backlog.Load() > softBacklog && c.park() {
 		return true
 	}
+	if it.kind == itemRequest && tree.IsWrite(it.op) && o.batchFull() {
+		o.full.add(c)
+		return true
+	}
 	if turn {
 		return false
 	}
@@ -93,6 +101,23 @@ func (l *line) next() *conn {
 	(*l)[0] = nil
 	*l = (*l)[1:]
 	return c
+}
+
+// batchFull reports whether the batch being filled takes no more writes.
+func (o *owner) batchFull() bool { return o.open != nil && o.open.bytes >= maxBatch }
+
+// serveFull serves the writes that waited for another batch.
+func (o *owner) serveFull() {
+	if len(o.full) == 0 || o.batchFull() {
+		return
+	}
+	waited := o.full
+	o.full = nil
+	for _, c := range waited {
+		o.resume(c, false)
+	}
+	o.flush()
+	signal(o.queue.wake) // to seal the batch
 }
 
 // caughtUp has the requests served that waited for an answer.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/seed-a3166700/turnstile/internal/wire"
@@ -620,8 +621,9 @@ func TestOneLargeWriteIsCommittedAtATime(t *testing.T) {
 	}
 	for served := false; !served; runtime.Gosched() {
 		if err := s.do(func(o *owner) {
-			if served = o.seq-o.durable.seq.Load() > 1; served && len(o.largeWrites) != manyLarge-1 {
-				t.Errorf("got %d waiting large writes, want %d, as one is being committed", len(o.largeWrites), manyLarge-1)
+			n := len(o.largeWrites)
+			if served = o.seq-o.durable.seq.Load() > 1; served && n != manyLarge-1 {
+				t.Errorf("got %d waiting large writes, want %d, as one is being committed", n, manyLarge-1)
 			}
 		}); err != nil {
 			t.Fatal(err)
@@ -888,5 +890,56 @@ func TestWatchesAreRemovedFasterThanOthersAreSet(t *testing.T) {
 		}
 	}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// While the disk is slow, writes that are not large, but many, do not fill the memory.
+func TestBatchTakesWritesUpToALimit(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	s := startWith(t, g)
+	const size, each = largeSize - 1000, 40
+	var clients []*rawClient
+	for i := range 16 {
+		c := mustConnect(t, s, wire.ConnectRequest{})
+		if _, err := c.create(fmt.Sprint("/", i), nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		clients = append(clients, c)
+	}
+	open := g.shut(t)
+	var sending sync.WaitGroup
+	for i, c := range clients {
+		sending.Go(func() {
+			for xid := range int32(each) {
+				if err := c.send(xid+1, wire.OpSetData, setOf(fmt.Sprint("/", i), size)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for full := 0; full < len(clients)-1; runtime.Gosched() { // the reader of one may wait for the disk itself
+		if err := s.do(func(o *owner) {
+			full = len(o.full)
+			if o.open != nil && o.open.bytes > maxBatch+largeSize {
+				t.Errorf("got %d bytes in a batch, want at most about %d", o.open.bytes, maxBatch)
+				full = len(clients)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open()
+	for _, c := range clients {
+		for xid := range int32(each) {
+			if h, err := c.reply(nil); err != nil || h.Err != wire.OK || h.Xid != xid+1 {
+				t.Fatalf("got %+v %v, want the reply to %d", h, err, xid+1)
+			}
+		}
+	}
+	sending.Wait()
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }

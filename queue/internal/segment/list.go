@@ -28,6 +28,14 @@ const (
 // Large reports whether a segment with this data may hold items that are larger than SmallItem.
 func Large(data []byte) bool { return string(data) == largeSegment }
 
+// Class returns the data of a segment, or "" if another program has written it.
+func Class(data string) string {
+	if data == smallSegment || data == largeSegment {
+		return data
+	}
+	return ""
+}
+
 // ChangeName is the name of a list's change node, if that is a child of the list: the node that every append sets, so
 // that clients can watch it.
 const ChangeName = "bell"

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"math"
 	"slices"
 	"time"
 )
@@ -15,6 +16,12 @@ import (
 const (
 	MostUrgent  = -100
 	LeastUrgent = 100
+)
+
+// The largest values in a record, in ms, so that sums of times, and a limit in nanoseconds, do not overflow.
+const (
+	maxTime    = 1 << 53 // of times and delays
+	maxTimeout = 1 << 42 // 139 years
 )
 
 // The first byte of a record says which fields it has. A record is written as
@@ -163,8 +170,9 @@ func DecodeRecord(data []byte) (*Record, error) {
 	}
 	r.Reason = d.text()
 	r.Body = d.rest
-	if d.bad || r.Priority < MostUrgent || r.Priority > LeastUrgent ||
-		r.Attempts < 0 || r.Enqueued < 0 || r.Delay < 0 || r.Due < 0 || r.Timeout < 0 {
+	if d.bad || r.Priority < MostUrgent || r.Priority > LeastUrgent || r.Attempts < 0 || r.Attempts > math.MaxInt32 ||
+		min(r.Enqueued, r.Delay, r.Due, r.Timeout) < 0 || max(r.Enqueued, r.Delay, r.Due) > maxTime ||
+		r.Timeout > maxTimeout {
 		return nil, ErrRecord
 	}
 	return r, nil

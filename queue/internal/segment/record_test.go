@@ -2,6 +2,8 @@ package segment_test
 
 import (
 	"bytes"
+	"errors"
+	"math"
 	"reflect"
 	"testing"
 	"time"
@@ -39,6 +41,20 @@ func TestOnlyRecordsWithATimeLimitAreOfTheNewVersion(t *testing.T) {
 		}
 		if got, err := segment.DecodeRecord(data); err != nil || !reflect.DeepEqual(got, r) {
 			t.Errorf("got %+v, %v, want %+v", got, err, r)
+		}
+	}
+}
+
+// Other programs may write any number. With these, sums of times would overflow.
+func TestRecordsWithAbsurdNumbersAreNoItems(t *testing.T) {
+	t.Parallel()
+	for name, r := range map[string]segment.Record{
+		"attempts": {Attempts: math.MaxInt}, "enqueued": {Enqueued: math.MaxInt64}, "delay": {Delay: math.MaxInt64},
+		"due": {Due: math.MaxInt64}, "timeout": {Timeout: math.MaxInt64},
+		"timeout in nanoseconds": {Timeout: int64(math.MaxInt64 / time.Millisecond)},
+	} {
+		if got, err := segment.DecodeRecord(r.Encode()); !errors.Is(err, segment.ErrRecord) {
+			t.Errorf("%s: got %+v, %v, want ErrRecord", name, got, err)
 		}
 	}
 }

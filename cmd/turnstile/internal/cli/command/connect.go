@@ -231,6 +231,18 @@ func (c *Connection) Until(ctx context.Context, client *zk.Client, sess *zk.Sess
 	}
 }
 
+// During calls f with the context of Until. If f fails because that has ended, During returns why.
+func (c *Connection) During(ctx context.Context, client *zk.Client, sess *zk.Session, f func(context.Context) error,
+) error {
+	ctx, stop := c.Until(ctx, client, sess, nil)
+	defer stop()
+	err := f(ctx)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause
+	}
+	return c.Unanswered(err, client)
+}
+
 // Unanswered returns the error of NoServer if err says that no server has answered, otherwise err.
 func (c *Connection) Unanswered(err error, client *zk.Client) error {
 	if errors.Is(err, ErrNoAnswer) {

@@ -191,7 +191,7 @@ func (s *Server) start(ctx context.Context) error {
 		return fmt.Errorf("%s belongs to another user: "+
 			"set XDG_STATE_HOME to a directory of yours, or name a server with --connect", s.dir)
 	}
-	unlock, err := lockFile(ctx, filepath.Join(s.dir, "start.lock"))
+	unlock, err := LockFile(ctx, filepath.Join(s.dir, "start.lock"))
 	if err != nil {
 		return fmt.Errorf("waiting for another turnstile to start this user's own server: %w", err)
 	}
@@ -334,8 +334,8 @@ func (s *Server) explain(err error, begin int64) error {
 	return fmt.Errorf("cannot start this user's own server: %w%s; its log is %s", err, last, s.Log())
 }
 
-// lockFile locks a file, until unlock or the end of the process.
-func lockFile(ctx context.Context, path string) (unlock func() error, err error) {
+// LockFile locks a file, until unlock or the end of the process.
+func LockFile(ctx context.Context, path string) (unlock func() error, err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err

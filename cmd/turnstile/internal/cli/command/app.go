@@ -5,7 +5,6 @@ package command
 // Streams, environment and messages.
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -120,7 +119,7 @@ func OutputError(err error) error { return new(App).OutputError(err) }
 
 // JSON prints v as one line of JSON, as docs/cli-json.md promises.
 func (a *App) JSON(v any) error {
-	b, err := json.Marshal(v)
+	b, err := JSON(v)
 	if err != nil {
 		return Failed(err)
 	}

@@ -320,7 +320,7 @@ func (w *consumer) print(out *bufio.Writer, item *queue.Item) error {
 		}
 		return nil
 	}
-	line, err := json.Marshal(takenJSON{
+	line, err := command.JSON(takenJSON{
 		Path: w.run.Path, ID: item.ID(), Attempt: item.Attempt(), Priority: item.Priority(), Group: item.Group(),
 		EnqueuedAt: command.Timestamp(item.EnqueuedAt()),
 		Token:      int64(item.Token()), Headers: item.Headers(), bodyJSON: newBodyJSON(item.Body()),

@@ -28,8 +28,8 @@ type Connection struct {
 	Servers string // of --connect; empty for the user's own server
 	AnyACL  bool   // of --acl-any
 
-	sessionTimeout   Duration
-	connectTimeout   Duration
+	sessionTimeout   Period
+	connectTimeout   Period
 	replyLimit       Size
 	tls              TLS
 	auth             []string
@@ -45,7 +45,7 @@ type Connection struct {
 // Flags adds the flags.
 func (c *Connection) Flags(flags *pflag.FlagSet) {
 	c.flags = flags
-	c.sessionTimeout, c.connectTimeout = Duration(10*time.Second), Duration(10*time.Second)
+	c.sessionTimeout, c.connectTimeout = Period(10*time.Second), Period(10*time.Second)
 	flags.StringVar(&c.Servers, "connect", "", "ZooKeeper `servers`, as zk1:2181,zk2:2181/chroot or unix:/path "+
 		"(default: this user's own server, started when needed)")
 	flags.Var(&c.sessionTimeout, "session-timeout",

@@ -43,7 +43,10 @@ type door struct {
 func doorOf(env map[string]string, pid int, paths []string) (string, error) {
 	dir, err := ownserver.StateDir(env)
 	if err != nil {
-		return "", &command.Error{Code: command.ExitUsage, Err: err}
+		return "", &command.Error{
+			Code: command.ExitUsage, Err: errors.New("there is no place for the socket of turnstile unlock"),
+			Hint: "set HOME or XDG_STATE_HOME to a directory of yours",
+		}
 	}
 	sum := sha256.Sum256([]byte(strings.Join(paths, "\n")))
 	name := fmt.Sprintf("%d-%s.sock", pid, hex.EncodeToString(sum[:8]))

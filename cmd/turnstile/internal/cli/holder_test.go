@@ -196,3 +196,15 @@ func holderAt(t *testing.T, srv *zktest.Server, path string) int {
 	}
 	return line[0].Owner.PID
 }
+
+func TestHolderWithoutAHomeSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	r := startWith(t, func(cmd *exec.Cmd) {
+		cmd.Env = append(os.Environ(), "HOME=relative", "XDG_STATE_HOME=")
+	}, "lock", "--connect", newServer(t).Addr(), "--pid", strconv.Itoa(startCat(t).Process.Pid), "/x")
+	r.wantCode(64)
+	r.wantStderr("set HOME or XDG_STATE_HOME")
+	if got := r.stderr.String(); strings.Contains(got, "--connect") {
+		t.Errorf("it asks for what was given: %q", got)
+	}
+}

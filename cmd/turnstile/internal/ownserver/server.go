@@ -228,7 +228,7 @@ func (s *Server) spawn(ctx context.Context) error {
 		"turnstile", "serve", "--detached", "--data", s.Data(), "--idle-exit", s.idle, "--listen", s.Address(),
 	}
 	if err := PrivateDir(filepath.Dir(s.socket)); err != nil {
-		return fmt.Errorf("cannot keep the socket of this user's own server: %w", err)
+		return fmt.Errorf("cannot keep the socket of this user's own server: %w; or name a server with --connect", err)
 	}
 	log, begin, err := s.openLog()
 	if err != nil {
@@ -373,7 +373,7 @@ func PrivateDir(dir string) error {
 	case err != nil:
 		return err
 	case !info.IsDir() || !ours(dir):
-		return fmt.Errorf("%s belongs to another user: remove it, or name a server with --connect", dir)
+		return fmt.Errorf("%s belongs to another user: remove it", dir)
 	}
 	return nil
 }

@@ -30,14 +30,17 @@ func (l *locker) acquire(ctx context.Context) (*zk.Client, *lock.Hold, error) {
 	case some:
 		fits = survey.Permits
 	}
-	if err := refuseOthers(ctx, client, sess, l.run.Paths, fits); err != nil {
-		return client, nil, err
-	}
 	m, err := l.anyLock(client)
 	if err != nil {
 		return client, nil, &command.Error{Code: command.ExitUsage, Err: err}
 	}
-	if err := l.storeLimit(ctx, sess); err != nil {
+	err = l.run.Connection.During(ctx, client, sess, func(ctx context.Context) error {
+		if err := refuseOthers(ctx, client, sess, l.run.Paths, fits); err != nil {
+			return err
+		}
+		return l.storeLimit(ctx, sess)
+	})
+	if err != nil {
 		return client, nil, err
 	}
 	hold, err := l.take(ctx, m, client, sess)

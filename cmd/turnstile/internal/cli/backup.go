@@ -113,10 +113,10 @@ func (b *backup) copy(ctx context.Context, client *zk.Client, w io.Writer) (*ser
 	switch {
 	case err == nil:
 		return info, nil
-	case asking == nil:
-		return nil, b.cannotWrite(err)
 	case context.Cause(ctx) != nil:
 		return nil, context.Cause(ctx)
+	case asking == nil:
+		return nil, b.cannotWrite(err)
 	}
 	return nil, refusedBackup(asking)
 }
@@ -229,7 +229,10 @@ func syncDir(dir string) error {
 
 // writeTo writes the backup to a pipe or a device.
 func (b *backup) writeTo(ctx context.Context, client *zk.Client) error {
-	f, err := os.OpenFile(b.file, os.O_WRONLY, 0)
+	f, err := openFile(ctx, b.file, os.O_WRONLY)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if err != nil {
 		return b.cannotWrite(err)
 	}
@@ -241,6 +244,27 @@ func (b *backup) writeTo(ctx context.Context, client *zk.Client) error {
 		return err
 	}
 	return b.report(made)
+}
+
+// openFile opens a file. The end of ctx ends what may have to wait for the other end of a pipe: the open, and later
+// reads and writes.
+func openFile(ctx context.Context, name string, flag int) (*os.File, error) {
+	var f *os.File
+	var err error
+	opened := make(chan struct{})
+	go func() { // if ctx ends, this process soon does, too
+		defer close(opened)
+		f, err = os.OpenFile(name, flag, 0)
+	}()
+	select {
+	case <-opened:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if err == nil {
+		context.AfterFunc(ctx, func() { _ = f.Close() })
+	}
+	return f, err
 }
 
 func (b *backup) report(info *server.BackupInfo) error {

@@ -33,11 +33,11 @@ type dashboardCall struct {
 	changes  bool
 	data     bool
 	insecure bool
-	readFor  command.Duration
+	readFor  command.Period
 }
 
 func newDashboard(app *command.App) *cobra.Command {
-	d := &dashboardCall{Access: command.Access{App: app, Path: "/"}, readFor: command.Duration(30 * time.Second)}
+	d := &dashboardCall{Access: command.Access{App: app, Path: "/"}, readFor: command.Period(30 * time.Second)}
 	cmd := &cobra.Command{
 		Use:   "dashboard [flags] [PATH]",
 		Short: "Serve web pages with locks, waits, leaders, queues, sessions and servers",

@@ -34,12 +34,12 @@ type deadlocks struct {
 	command.Access
 
 	watch bool
-	every command.Duration
+	every command.Period
 }
 
 func newDeadlocks(app *command.App) *cobra.Command {
 	d := &deadlocks{
-		Access: command.Access{App: app, Path: lock.DefaultWaitsPath}, every: command.Duration(time.Second),
+		Access: command.Access{App: app, Path: lock.DefaultWaitsPath}, every: command.Period(time.Second),
 	}
 	cmd := &cobra.Command{
 		Use:   "deadlocks [flags] [PATH]",

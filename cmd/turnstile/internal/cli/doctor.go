@@ -28,14 +28,14 @@ type findingJSON struct {
 type diagnosis struct {
 	command.Access
 
-	readFor   command.Duration
+	readFor   command.Period
 	adminPort int
 	write     bool
 }
 
 func newDoctor(app *command.App) *cobra.Command {
 	d := &diagnosis{
-		Access: command.Access{App: app, Path: "/"}, readFor: command.Duration(30 * time.Second), adminPort: 8080,
+		Access: command.Access{App: app, Path: "/"}, readFor: command.Period(30 * time.Second), adminPort: 8080,
 	}
 	cmd := &cobra.Command{
 		Use:   "doctor [flags] [PATH]",

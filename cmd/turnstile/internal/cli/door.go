@@ -43,7 +43,10 @@ type door struct {
 func doorOf(env map[string]string, pid int, paths []string) (string, error) {
 	dir, err := ownserver.StateDir(env)
 	if err != nil {
-		return "", &command.Error{Code: command.ExitUsage, Err: err}
+		return "", &command.Error{
+			Code: command.ExitUsage, Err: errors.New("there is no place for the socket of turnstile unlock"),
+			Hint: "set HOME or XDG_STATE_HOME to a directory of yours",
+		}
 	}
 	sum := sha256.Sum256([]byte(strings.Join(paths, "\n")))
 	name := fmt.Sprintf("%d-%s.sock", pid, hex.EncodeToString(sum[:8]))
@@ -62,13 +65,8 @@ func openDoor(ctx context.Context, env map[string]string, pid int, paths []strin
 			Hint: "set XDG_STATE_HOME to a directory of yours",
 		}
 	}
-	sweepDoors(ctx, filepath.Dir(socket))
-	listener, err := new(net.ListenConfig).Listen(ctx, "unix", socket)
+	listener, err := listenAtDoor(ctx, socket)
 	if err != nil {
-		if conn, derr := dialDoor(ctx, socket); derr == nil {
-			_ = conn.Close()
-			err = errors.New("it is held for that process already, or waited for")
-		}
 		return nil, &command.Error{
 			Code: command.ExitUsage, Err: fmt.Errorf("%s: --pid %d: %w", strings.Join(paths, " "), pid, err),
 		}
@@ -78,25 +76,43 @@ func openDoor(ctx context.Context, env map[string]string, pid int, paths []strin
 	return d, nil
 }
 
+// listenAtDoor makes the socket, and removes those of holders that were killed. Only one holder does so at a time: a
+// socket that is bound, and not listened at yet, looks like that of one that was killed.
+func listenAtDoor(ctx context.Context, socket string) (net.Listener, error) {
+	dir := filepath.Dir(socket)
+	unlock, err := ownserver.LockFile(ctx, filepath.Join(dir, "holders.lock"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = unlock() }() // the file was not written to
+	if names, err := filepath.Glob(filepath.Join(dir, "*-*.sock")); err == nil {
+		for _, name := range names {
+			_ = removeDead(ctx, name)
+		}
+	}
+	// The socket of a long path has another name, beside sockets that are no holders'.
+	if err := removeDead(ctx, socket); err != nil {
+		return nil, err
+	}
+	return new(net.ListenConfig).Listen(ctx, "unix", socket)
+}
+
+// removeDead removes a socket if its holder was killed. It returns an error if the holder lives.
+func removeDead(ctx context.Context, socket string) error {
+	conn, err := dialDoor(ctx, socket)
+	switch {
+	case err == nil:
+		_ = conn.Close()
+		return errors.New("it is held for that process already, or waited for")
+	case refused(err):
+		_ = os.Remove(socket) // if it fails, no other can be made
+	}
+	return nil
+}
+
 func dialDoor(ctx context.Context, socket string) (net.Conn, error) {
 	dialer := net.Dialer{Timeout: time.Second}
 	return dialer.DialContext(ctx, "unix", socket)
-}
-
-// sweepDoors removes the sockets of holders that were killed.
-func sweepDoors(ctx context.Context, dir string) {
-	names, err := filepath.Glob(filepath.Join(dir, "*-*.sock"))
-	if err != nil {
-		return
-	}
-	for _, name := range names {
-		conn, err := dialDoor(ctx, name)
-		if err == nil {
-			_ = conn.Close()
-		} else if refused(err) {
-			_ = os.Remove(name) // another sweep may have been faster
-		}
-	}
 }
 
 // serve waits for those who ask. A connection that closes without a word was a sweep's.

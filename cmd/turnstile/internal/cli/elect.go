@@ -149,7 +149,10 @@ func (e *elector) connect(ctx context.Context) (*zk.Client, *elect.Candidate, er
 		fits = survey.Support
 	case elect.LeaderSelector, elect.KazooElection, elect.Both:
 	}
-	if err := refuseOthers(ctx, client, sess, e.run.Paths, fits); err != nil {
+	err = e.run.Connection.During(ctx, client, sess, func(ctx context.Context) error {
+		return refuseOthers(ctx, client, sess, e.run.Paths, fits)
+	})
+	if err != nil {
 		return client, nil, err
 	}
 	cfg := elect.Config{

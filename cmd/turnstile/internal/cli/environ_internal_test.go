@@ -79,6 +79,23 @@ func TestVariableMeansTheSameToAllCommands(t *testing.T) {
 	})
 }
 
+// A command that runs under a hold must not take what it is told of the hold for a flag.
+func TestNoFlagIsSetByWhatTurnstileTellsItsCommands(t *testing.T) {
+	t.Parallel()
+	told := []string{
+		"PATH", "PATHS", "TOKEN", "SESSION_TIMEOUT_MS", "HOLDS", "ITEM", "ITEM_ID", "ITEM_ATTEMPT", "ITEM_PRIORITY",
+		"ITEM_GROUP", "ITEM_ENQUEUED_AT", "ITEM_HEADERS", // and what settable excepts
+	}
+	root := newRoot(nobody())
+	visit(root, root, func(cmd, _ *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if name := command.Variable(f); slices.Contains(told, strings.TrimPrefix(name, "TURNSTILE_")) {
+				t.Errorf("%s: --%s has the variable %s", cmd.CommandPath(), f.Name, name)
+			}
+		})
+	})
+}
+
 // within reports whether each choice of one, such as "term|kill", is one of others.
 func within(one, others string) bool {
 	return !slices.ContainsFunc(strings.Split(one, "|"), func(choice string) bool {

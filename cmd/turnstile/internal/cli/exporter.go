@@ -33,11 +33,11 @@ type exporter struct {
 	command.Access
 
 	listen  string
-	readFor command.Duration
+	readFor command.Period
 }
 
 func newExporter(app *command.App) *cobra.Command {
-	e := &exporter{Access: command.Access{App: app, Path: "/"}, readFor: command.Duration(30 * time.Second)}
+	e := &exporter{Access: command.Access{App: app, Path: "/"}, readFor: command.Period(30 * time.Second)}
 	cmd := &cobra.Command{
 		Use:   "exporter [flags] [PATH]",
 		Short: "Serve metrics of all locks and queues to Prometheus",

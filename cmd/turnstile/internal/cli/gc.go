@@ -29,7 +29,7 @@ type gcJSON struct {
 type gc struct {
 	command.Access
 
-	readFor   command.Duration
+	readFor   command.Period
 	olderThan command.Duration
 	remove    bool
 }
@@ -37,7 +37,7 @@ type gc struct {
 func newGC(app *command.App) *cobra.Command {
 	g := &gc{
 		Access:  command.Access{App: app, Path: "/"},
-		readFor: command.Duration(30 * time.Second), olderThan: command.Duration(time.Hour),
+		readFor: command.Period(30 * time.Second), olderThan: command.Duration(time.Hour),
 	}
 	cmd := &cobra.Command{
 		Use:   "gc [flags] [PATH]",

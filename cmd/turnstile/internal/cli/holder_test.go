@@ -3,11 +3,18 @@
 package cli_test
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/supervise"
+	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zktest"
 )
 
 // A process that the lock is held for learns of its loss as a command does.
@@ -56,6 +63,120 @@ func TestProcessEndsWhenTheLockThatIsHeldForItIsLost(t *testing.T) {
 func TestProcessEndsWhenTheLockThatIsHeldForItIsRevoked(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
+	process := startCat(t)
+	start(t, "lock", "--connect", srv.Addr(), "--pid", strconv.Itoa(process.Process.Pid), "/x").wantCode(0)
+	start(t, "revoke", "--connect", srv.Addr(), "--reason", "test", "/x").wantCode(0)
+	_ = process.Wait() // its end is in its state
+	if status := process.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGTERM {
+		t.Errorf("it ended with %v, want SIGTERM", process.ProcessState)
+	}
+}
+
+func TestUnlockReturnsAlsoAfterARevocation(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	sess := srv.Session(t, time.Minute)
+	pid := strconv.Itoa(startCat(t).Process.Pid)
+	start(t, "lock", "--connect", srv.Addr(), "--pid", pid, "--on-lost", "ignore", "/x").wantCode(0)
+	start(t, "revoke", "--connect", srv.Addr(), "--within", "1s", "--reason", "test", "/x").wantCode(1)
+	unlock := start(t, "unlock", "--pid", pid, "/x")
+	unlock.rest()
+	unlock.wantCode(0)
+	wantContenders(t, sess, "/x", 0)
+}
+
+func TestProcessThatUnlocksAfterARevocationEndsByItself(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	process := exec.CommandContext(t.Context(), "sh", "-c", `trap 'turnstile unlock --pid $$ /x; kill $!; exit 3' TERM
+		turnstile lock --connect "$0" --session-timeout 5m --grace 30s --pid $$ /x
+		sleep 1000 & wait`, srv.Addr())
+	out, err := process.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := firstLine(out); err != nil {
+		t.Fatal(err)
+	}
+	start(t, "revoke", "--connect", srv.Addr(), "--reason", "test", "/x").wantCode(0)
+	_ = process.Wait() // its end is in its state
+	if got := process.ProcessState.ExitCode(); got != 3 {
+		t.Errorf("it ended with %v, want code 3", process.ProcessState)
+	}
+}
+
+func TestSignalToTheHolderReleasesTheLockAndSparesTheProcess(t *testing.T) {
+	t.Parallel()
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1} {
+		srv := newServer(t)
+		sess := srv.Session(t, time.Minute)
+		process := startCat(t)
+		start(t, "lock", "--connect", srv.Addr(), "--pid", strconv.Itoa(process.Process.Pid), "/x").wantCode(0)
+		if err := syscall.Kill(holderAt(t, srv, "/x"), sig); err != nil {
+			t.Fatal(err)
+		}
+		wantContenders(t, sess, "/x", 0)
+		if err := process.Process.Kill(); err != nil {
+			t.Errorf("%v: the process has ended: %v", sig, err)
+		}
+		_ = process.Wait() // its end is in its state
+		if status := process.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGKILL {
+			t.Errorf("%v: it ended with %v, want that of the test", sig, process.ProcessState)
+		}
+	}
+}
+
+func TestLockCanBeHeldAgainAfterItsHolderWasKilled(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, state string }{
+		{"short", "s"}, {"long", strings.Repeat("s", 120)}, // too long for a socket
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			srv := newServer(t)
+			sess := srv.Session(t, time.Minute)
+			pid := strconv.Itoa(startCat(t).Process.Pid)
+			state := filepath.Join(shortDir(t), test.state)
+			run := func(args ...string) {
+				t.Helper()
+				startWith(t, func(cmd *exec.Cmd) {
+					cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+state)
+				}, append(args, "--pid", pid, "/x")...).wantCode(0)
+			}
+			run("lock", "--connect", srv.Addr())
+			id := holderAt(t, srv, "/x")
+			holder, err := supervise.Watch(id)
+			if err == nil {
+				err = syscall.Kill(id, syscall.SIGKILL)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-holder.Ended()
+			expire(t, srv, sess, "/x")
+			run("lock", "--connect", srv.Addr())
+			run("unlock")
+		})
+	}
+}
+
+// shortDir returns a directory whose path leaves room for that of a socket.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "h") //nolint:usetesting // it must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// startCat starts a process that ends with the test.
+func startCat(t *testing.T) *exec.Cmd {
+	t.Helper()
 	process := exec.CommandContext(t.Context(), "cat")
 	if _, err := process.StdinPipe(); err != nil { // it runs until that is closed
 		t.Fatal(err)
@@ -63,10 +184,27 @@ func TestProcessEndsWhenTheLockThatIsHeldForItIsRevoked(t *testing.T) {
 	if err := process.Start(); err != nil {
 		t.Fatal(err)
 	}
-	start(t, "lock", "--connect", srv.Addr(), "--pid", strconv.Itoa(process.Process.Pid), "/x").wantCode(0)
-	start(t, "revoke", "--connect", srv.Addr(), "--reason", "test", "/x").wantCode(0)
-	_ = process.Wait() // its end is in its state
-	if status := process.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGTERM {
-		t.Errorf("it ended with %v, want SIGTERM", process.ProcessState)
+	return process
+}
+
+// holderAt returns the process that holds a lock.
+func holderAt(t *testing.T, srv *zktest.Server, path string) int {
+	t.Helper()
+	line, err := lock.Inspect(t.Context(), srv.Client(t, time.Minute), path)
+	if err != nil || len(line) != 1 {
+		t.Fatalf("contenders %v, %v, want one", line, err)
+	}
+	return line[0].Owner.PID
+}
+
+func TestHolderWithoutAHomeSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	r := startWith(t, func(cmd *exec.Cmd) {
+		cmd.Env = append(os.Environ(), "HOME=relative", "XDG_STATE_HOME=")
+	}, "lock", "--connect", newServer(t).Addr(), "--pid", strconv.Itoa(startCat(t).Process.Pid), "/x")
+	r.wantCode(64)
+	r.wantStderr("set HOME or XDG_STATE_HOME")
+	if got := r.stderr.String(); strings.Contains(got, "--connect") {
+		t.Errorf("it asks for what was given: %q", got)
 	}
 }

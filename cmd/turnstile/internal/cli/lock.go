@@ -70,8 +70,8 @@ standard input or a signal.
 
 With --pid it prints that line and returns, and a process in the background holds the lock until process PID
 has ended, in whatever way, or until turnstile unlock. In a script PID is $$. If the lock is lost or revoked,
-PID receives SIGTERM, and SIGKILL before another client can acquire the lock; --on-lost says otherwise. (If the
-process in the background is killed, nothing tells PID.)
+PID receives SIGTERM, and SIGKILL before another client can acquire the lock; --on-lost says otherwise. (If a
+signal ends the process in the background, the lock is released, and nothing tells PID.)
 
 --layout puts it in one line with programs that use Curator, kazoo or go-zookeeper: curator is
 InterProcessMutex (with --shared, the readers of InterProcessReadWriteLock); curator-rw is

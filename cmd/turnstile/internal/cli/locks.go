@@ -53,14 +53,14 @@ type locks struct {
 
 	sort, kind command.Choice
 	stuck      command.Duration
-	readFor    command.Duration
+	readFor    command.Period
 	all, watch bool
 	limit      int
 }
 
 func newLocks(app *command.App) *cobra.Command {
 	l := &locks{
-		Access: command.Access{App: app, Path: "/"}, readFor: command.Duration(30 * time.Second),
+		Access: command.Access{App: app, Path: "/"}, readFor: command.Period(30 * time.Second),
 		sort: command.NewChoice(sortWait, sortWaiters, sortSince, sortPath),
 		kind: command.NewChoice(anyKind, "lock", "election", "permits", "queue"),
 	}

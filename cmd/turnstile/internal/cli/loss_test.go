@@ -4,10 +4,14 @@ package cli_test
 
 import (
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zktest"
 )
 
 // sessionTimeout is long enough for a loaded machine to kill a process within a quarter of it.
@@ -198,4 +202,57 @@ func TestWaiterGivesUpWhenTheServerHasGone(t *testing.T) {
 	waiter.wantCode(69)
 	waiter.wantStderr("it closed the connection") // a link that is cut still takes connections
 	srv.Heal()
+}
+
+func TestCommandsGiveUpWhenTheServerGoesRightAfterConnecting(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"lock", "/x", "--", "echo", "no"},
+		{"lock", "-n", "/x", "--", "echo", "no"},
+		{"lock", "-w", "3", "/x", "--", "echo", "no"},
+		{"lock", "--permits", "1/2", "/x", "--", "echo", "no"},
+		{"lock", "--pid", strconv.Itoa(startCat(t).Process.Pid), "/x"},
+		{"elect", "/x", "--", "echo", "no"},
+		{"elect", "-n", "/x", "--", "echo", "no"},
+		{"elect", "-w", "3", "/x", "--", "echo", "no"},
+		{"revoke", "--reason", "test", "/x"},
+	} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			t.Parallel()
+			wantNoServer(t, newServer(t), "", args...)
+		})
+	}
+}
+
+func TestRevokeGivesUpWhenTheServerGoes(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	m, err := lock.NewMutex(srv.Client(t, time.Minute), "/x", lock.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantNoServer(t, srv, zktest.OpSetData, "revoke", "--reason", "test", "/x")
+}
+
+// wantNoServer lets the server go for good at the first request, or the first of some kind, and checks that turnstile
+// says so.
+func wantNoServer(t *testing.T, srv *zktest.Server, at zktest.Op, args ...string) {
+	t.Helper()
+	srv.Control(func(r zktest.Request) zktest.Fault {
+		if r.Seq == 0 || at != "" && r.Op != at {
+			return zktest.Pass
+		}
+		srv.Cut()
+		return zktest.CutBefore
+	})
+	r := start(t, append(args[:1:1], append([]string{
+		"--connect", srv.Addr(), "--session-timeout", "1s", "--connect-timeout", "1s",
+	}, args[1:]...)...)...)
+	if got := r.rest(); got != "" {
+		t.Errorf("it printed %q", got)
+	}
+	r.wantCode(69)
 }

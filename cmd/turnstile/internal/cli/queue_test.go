@@ -3,6 +3,7 @@
 package cli_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -476,4 +477,29 @@ func TestLinesArePutAlsoWhenTheTerminalOfOneThatIgnoresItHangsUp(t *testing.T) {
 	}
 	r.wantCode(0)
 	wantDepth(t, srv.Addr(), depth{Ready: 1})
+}
+
+func TestItemWhoseGroupHasANULByteIsWorkedOn(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	sess := srv.Session(t, time.Minute)
+	queueRun(t, srv.Addr(), "put", "--group", "a_b", "/q", "body")
+	const dir = "/q/ready/p1000/s0000000001"
+	names, _, err := sess.Children(t.Context(), dir)
+	if err != nil || len(names) != 1 {
+		t.Fatalf("items %v, %v, want one", names, err)
+	}
+	data, _, err := sess.Get(t.Context(), dir+"/"+names[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	data = bytes.ReplaceAll(data, []byte("a_b"), []byte("a\x00b")) // as another program could put it
+	if _, err := sess.Set(t.Context(), dir+"/"+names[0], data, -1); err != nil {
+		t.Fatal(err)
+	}
+	got := queueRun(t, srv.Addr(), "work", "--until", "empty", "/q", "-c", `cat; echo "($TURNSTILE_ITEM_GROUP)"`)
+	if want := "body()\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	wantDepth(t, srv.Addr(), depth{})
 }

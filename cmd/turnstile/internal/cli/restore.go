@@ -125,7 +125,10 @@ func (r *restore) run(ctx context.Context) error {
 // open opens the backup. Reading it ends when ctx does.
 func (r *restore) open(ctx context.Context) (io.ReadCloser, error) {
 	if r.file != standard {
-		f, err := os.Open(r.file)
+		f, err := openFile(ctx, r.file, os.O_RDONLY)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		if err != nil {
 			return nil, &command.Error{Code: command.ExitUsage, Err: err}
 		}

@@ -3,6 +3,7 @@ package cli
 // turnstile revoke.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -172,12 +173,15 @@ func (r *revoker) run(ctx context.Context) error {
 			return err
 		}
 	}
-	list, err := lock.Revoke(ctx, client, r.path, opts)
+	var list []lock.Revoked
+	err = r.connection.During(ctx, client, sess, func(ctx context.Context) (err error) {
+		if list, err = lock.Revoke(ctx, client, r.path, opts); err != nil && !errors.Is(err, lock.ErrKept) {
+			return err
+		}
+		return cmp.Or(r.restoreData(ctx, client, list), err)
+	})
 	if err != nil && !errors.Is(err, lock.ErrKept) {
 		return err
-	}
-	if rerr := r.restoreData(ctx, client, list); rerr != nil {
-		return rerr
 	}
 	if perr := r.print(list); perr != nil {
 		return perr

@@ -22,7 +22,7 @@ type allowances struct {
 	names                                   command.Choice
 	sessions, conns, perAddress, maxWatches int
 	maxFrame, maxReply, memory              int
-	sendTime                                command.Duration
+	sendTime                                command.Period
 }
 
 // What --zookeeper-metrics takes.

@@ -54,11 +54,11 @@ type sessions struct {
 	command.Access
 
 	of      string
-	readFor command.Duration
+	readFor command.Period
 }
 
 func newSessions(app *command.App) *cobra.Command {
-	s := &sessions{Access: command.Access{App: app, Path: "/"}, readFor: command.Duration(30 * time.Second)}
+	s := &sessions{Access: command.Access{App: app, Path: "/"}, readFor: command.Period(30 * time.Second)}
 	cmd := &cobra.Command{
 		Use:   "sessions [flags]",
 		Short: "List the clients' sessions, with what they hold and wait for",

@@ -3,8 +3,11 @@
 package cli_test
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
@@ -12,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zk"
 )
 
 func TestCommandGetsEverySignal(t *testing.T) {
@@ -119,4 +123,76 @@ func TestSignalEndsAHoldWithoutCommand(t *testing.T) {
 	if got := countContenders(t, sess, "/x"); got != 0 {
 		t.Errorf("%d in line after the end, want none", got)
 	}
+}
+
+func TestSecondSignalEndsACommandWhoseOutputNobodyReads(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	data := bytes.Repeat([]byte("x"), 500_000) // more than a pipe has room for
+	if _, err := srv.Session(t, time.Minute).Create(t.Context(), "/big", data, zk.Persistent); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, "get", "--connect", srv.Addr(), "/big")
+	if _, err := r.lines.Peek(1); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan int)
+	go func() { ended <- r.wait() }()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(patience)
+	for {
+		select {
+		case code := <-ended:
+			if code != 128+15 {
+				t.Errorf("exit code %d, want %d", code, 128+15)
+			}
+			return
+		case <-tick.C:
+			_ = r.cmd.Process.Signal(syscall.SIGTERM) // it may have ended meanwhile
+		case <-limit:
+			_ = r.cmd.Process.Kill()
+			t.Fatalf("it still runs: %d", <-ended)
+		}
+	}
+}
+
+func TestSignalEndsABackupToAPipeThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	srv := newServer(t)
+	r := start(t, "backup", "--connect", srv.Addr(), pipe)
+	for len(srv.Connected()) == 0 {
+		time.Sleep(time.Millisecond) // real: until another process has come so far
+	}
+	wantSignalEnds(t, r)
+}
+
+func TestSignalEndsARestoreFromAPipeThatNobodyWrites(t *testing.T) {
+	t.Parallel()
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, "restore", "--check", pipe)
+	in, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits until it is read
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	wantSignalEnds(t, r)
+}
+
+// wantSignalEnds sends SIGTERM, and checks that turnstile ends of it.
+func wantSignalEnds(t *testing.T, r *running) {
+	t.Helper()
+	r.signal(syscall.SIGTERM)
+	if _, err := r.lines.ReadByte(); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		_ = r.cmd.Process.Kill()
+		t.Fatalf("it prints something, or still runs: %v", err)
+	}
+	r.wantCode(128 + 15)
 }

@@ -90,7 +90,7 @@ func terminal(stream any) *os.File {
 // once prints the list of the locks.
 func (t *topCall) once(ctx context.Context) error {
 	l := &locks{
-		Access: t.Access, readFor: command.Duration(30 * time.Second),
+		Access: t.Access, readFor: command.Period(30 * time.Second),
 		sort: command.NewChoice(sortWait), kind: command.NewChoice(anyKind),
 	}
 	return l.With(ctx, l.list)

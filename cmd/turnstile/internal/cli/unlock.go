@@ -19,7 +19,8 @@ func newUnlock(app *command.App) *cobra.Command {
 		Use:   "unlock --pid PID PATH...",
 		Short: "Unlock what turnstile lock --pid holds",
 		Long: `Unlocks what turnstile lock --pid PID PATH... has locked, with the same PATHs, and returns when it is
-unlocked. The end of process PID unlocks it, too.
+unlocked. The end of process PID unlocks it, too. If the lock is lost or revoked and PID is to end, it is no
+longer killed once it has unlocked.
 
 Exit codes: 0 it is unlocked; 1 nothing is held for that process at PATH; 64 usage; 69 it is not known whether
 it is unlocked.`,

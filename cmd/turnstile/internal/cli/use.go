@@ -116,7 +116,7 @@ func refuseOthers(ctx context.Context, client *zk.Client, sess *zk.Session, path
 			return err // before a node is made that would stay: acquiring needs that list, too
 		}
 		if err != nil {
-			return nil //nolint:nilerr // it may still be possible to acquire; if not, that says why
+			return context.Cause(ctx) // if it goes on, it may still be possible to acquire; if not, that says why
 		}
 		f, err := readPath(ctx, sess, path, line)
 		if err != nil || slices.Contains(append(fits, survey.Absent, survey.Free, survey.Other), f.kind) {
@@ -125,5 +125,5 @@ func refuseOthers(ctx context.Context, client *zk.Client, sess *zk.Session, path
 		what, hint := describe(f.kind, path)
 		return &command.Error{Code: command.ExitUsage, Err: fmt.Errorf("%s is already %s", path, what), Hint: hint}
 	}
-	return nil
+	return context.Cause(ctx)
 }

@@ -99,6 +99,7 @@ be judged in time, or no call has succeeded; 77 access to PATH denied; 128+N sig
 	flags.Float64Var(&v.rate, "rate", v.rate, "how many operations all clients together begin in a second, at most")
 	flags.StringVar(&v.report, "report", "", "write a page to this `file`")
 	v.Connection.ACLFlag(flags)
+	command.VariablesOf("verify", flags, "path")
 	return cmd
 }
 

@@ -191,7 +191,7 @@ func (s *Server) start(ctx context.Context) error {
 		return fmt.Errorf("%s belongs to another user: "+
 			"set XDG_STATE_HOME to a directory of yours, or name a server with --connect", s.dir)
 	}
-	unlock, err := lockFile(ctx, filepath.Join(s.dir, "start.lock"))
+	unlock, err := LockFile(ctx, filepath.Join(s.dir, "start.lock"))
 	if err != nil {
 		return fmt.Errorf("waiting for another turnstile to start this user's own server: %w", err)
 	}
@@ -228,7 +228,7 @@ func (s *Server) spawn(ctx context.Context) error {
 		"turnstile", "serve", "--detached", "--data", s.Data(), "--idle-exit", s.idle, "--listen", s.Address(),
 	}
 	if err := PrivateDir(filepath.Dir(s.socket)); err != nil {
-		return fmt.Errorf("cannot keep the socket of this user's own server: %w", err)
+		return fmt.Errorf("cannot keep the socket of this user's own server: %w; or name a server with --connect", err)
 	}
 	log, begin, err := s.openLog()
 	if err != nil {
@@ -334,8 +334,8 @@ func (s *Server) explain(err error, begin int64) error {
 	return fmt.Errorf("cannot start this user's own server: %w%s; its log is %s", err, last, s.Log())
 }
 
-// lockFile locks a file, until unlock or the end of the process.
-func lockFile(ctx context.Context, path string) (unlock func() error, err error) {
+// LockFile locks a file, until unlock or the end of the process.
+func LockFile(ctx context.Context, path string) (unlock func() error, err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
@@ -373,7 +373,7 @@ func PrivateDir(dir string) error {
 	case err != nil:
 		return err
 	case !info.IsDir() || !ours(dir):
-		return fmt.Errorf("%s belongs to another user: remove it, or name a server with --connect", dir)
+		return fmt.Errorf("%s belongs to another user: remove it", dir)
 	}
 	return nil
 }

@@ -24,6 +24,10 @@ type Group struct {
 	quit     chan struct{}
 	handler  sync.WaitGroup
 
+	// Starts hold it shared. A stop at the terminal holds it alone: a process that has been forked and is not yet among
+	// started would run on.
+	starting sync.RWMutex
+
 	mu      sync.Mutex        // guards what follows
 	started map[*Process]bool // the commands: false until it has been started
 	asked   os.Signal         // the first signal that asked this process to end; nil if none did
@@ -59,10 +63,9 @@ func (g *Group) Run(ctx context.Context, c Command, hold Hold) (Result, error) {
 		return Result{}, ErrStopping
 	}
 	defer g.locked(func() { delete(g.started, p) })
-	if err := p.start(ownSession()); err != nil {
+	if err := g.start(p); err != nil {
 		return Result{}, err
 	}
-	g.locked(func() { g.started[p] = true })
 	r := p.Wait(ctx)
 	g.locked(func() { r.Interrupted = r.Interrupted || g.asked != nil && !g.finish || g.killed })
 	return r, nil
@@ -87,6 +90,16 @@ func (g *Group) add(p *Process) bool {
 	return true
 }
 
+func (g *Group) start(p *Process) error {
+	g.starting.RLock()
+	defer g.starting.RUnlock()
+	if err := p.start(ownSession()); err != nil {
+		return err
+	}
+	g.locked(func() { g.started[p] = true })
+	return nil
+}
+
 func (g *Group) locked(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -105,6 +118,10 @@ func (g *Group) handleSignals() {
 }
 
 func (g *Group) handle(sig os.Signal) {
+	if g.terminal.isStop(sig) {
+		g.starting.Lock()
+		defer g.starting.Unlock()
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	ends := asksToEnd(sig) || sig == syscall.SIGHUP

@@ -65,10 +65,9 @@ func awaitEnd(proc *os.Process) {
 func (o *Other) Ended() <-chan struct{} { return o.ended }
 
 // Attach supervises a process that runs already, in place of a command that Start starts. Of c it uses what is to be
-// done when the hold is lost; the signals go to that process alone, not to its group. Wait returns when the process has
-// ended, or when release is closed and the hold is not lost.
+// done when the hold is lost, to that process alone, not to its group. Wait returns when the process has ended, when
+// release is closed, or with the first of signals, which tells the process nothing.
 func Attach(o *Other, c Command, hold Hold, signals *Signals, release <-chan struct{}) *Process {
-	signals.catchAll()
 	return &Process{
 		command: c, hold: hold, signals: signals, release: release,
 		child: &child{osProcess: osProcess{pid: o.proc.Pid, other: o.proc}, ended: o.ended},

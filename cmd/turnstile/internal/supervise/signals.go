@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // Signals receives signals of this process.
@@ -75,9 +76,49 @@ func (s *Signals) Release() {
 // Until returns a context that ends with the first SIGINT, SIGTERM, SIGHUP or SIGQUIT; its cause is a SignalError. The
 // caller calls stop.
 func Until(ctx context.Context) (until context.Context, stop func()) {
-	s := catch([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT})
+	s := catchEnd()
 	until, cancel := s.Until(ctx)
 	return until, func() {
+		cancel()
+		s.Release()
+	}
+}
+
+// catchEnd catches the signals of Until.
+func catchEnd() *Signals {
+	return catch([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT})
+}
+
+// sameSignal is how long after a signal another one still counts as the same: timeout(1) sends two at once.
+const sameSignal = 200 * time.Millisecond
+
+// UntilTwice is Until, and the second signal ends this process, which may be blocked where no context reaches it.
+func UntilTwice(ctx context.Context) (until context.Context, stop func()) {
+	s := catchEnd()
+	until, cancel := s.Until(ctx)
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-until.Done():
+		case <-quit:
+			return
+		}
+		first := time.Now()
+		for {
+			select {
+			case sig := <-s.ch:
+				if time.Since(first) > sameSignal {
+					SignalError{sig}.Ending().Exit()
+				}
+			case <-quit:
+				return
+			}
+		}
+	}()
+	return until, func() {
+		close(quit)
+		<-done
 		cancel()
 		s.Release()
 	}

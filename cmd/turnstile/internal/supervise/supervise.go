@@ -76,7 +76,7 @@ type Process struct {
 	signals     *Signals
 	terminal    *terminal // nil if there is none
 	child       *child
-	release     <-chan struct{} // closed to give the hold back while the process runs on; nil if that cannot be
+	release     <-chan struct{} // closed to give the hold back while the process runs on; nil of our child
 	interrupted bool            // a signal that asks to end was passed on
 	lost        error           // why the hold counts as lost
 	paused      time.Duration   // how long this process was stopped last
@@ -129,7 +129,7 @@ func (p *Process) RunsOn(after time.Duration) bool { return !p.child.groupEnded(
 
 // loop returns when the command has ended.
 func (p *Process) loop(ctx context.Context) {
-	lost, release := p.hold.Context().Done(), p.release
+	lost := p.hold.Context().Done()
 	called := ctx.Done()
 	silent := time.NewTimer(0) // when the servers will have been silent for too long
 	defer silent.Stop()
@@ -139,6 +139,9 @@ func (p *Process) loop(ctx context.Context) {
 		case <-p.child.ended:
 			return
 		case sig := <-p.signals.ch:
+			if p.release != nil {
+				return // it is to end us: the process goes on without the hold
+			}
 			p.forward(sig)
 		case sig := <-p.child.stopped:
 			p.suspend(sig)
@@ -151,10 +154,8 @@ func (p *Process) loop(ctx context.Context) {
 			} else if p.lost == nil && p.command.OnLost != Ignore {
 				kill = p.lose(p.silence())
 			}
-		case <-release:
-			if release = nil; p.lost == nil {
-				return
-			}
+		case <-p.release:
+			return // also if the hold is lost: the process no longer relies on it
 		case <-lost:
 			lost = nil
 			if p.lost == nil {

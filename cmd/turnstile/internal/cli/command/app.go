@@ -5,7 +5,6 @@ package command
 // Streams, environment and messages.
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,8 @@ import (
 	"syscall"
 	"text/tabwriter"
 	"time"
+
+	"golang.org/x/term"
 )
 
 // App is what every command needs of this process, and how much it is to say.
@@ -120,7 +121,7 @@ func OutputError(err error) error { return new(App).OutputError(err) }
 
 // JSON prints v as one line of JSON, as docs/cli-json.md promises.
 func (a *App) JSON(v any) error {
-	b, err := json.Marshal(v)
+	b, err := JSON(v)
 	if err != nil {
 		return Failed(err)
 	}
@@ -155,12 +156,8 @@ func NewLogger(w io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: hex}))
 }
 
-// IsTerminal reports whether a stream is a terminal, or another character device.
+// IsTerminal reports whether a stream is a terminal.
 func IsTerminal(stream any) bool {
 	file, ok := stream.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return ok && term.IsTerminal(int(file.Fd()))
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -67,11 +68,17 @@ func (app *App) completePath(cmd *cobra.Command, args []string, typed string) ([
 	slices.Sort(names)
 	var paths []string
 	for _, name := range names {
-		if path := dir + name; strings.HasPrefix(path, typed) && plainText(path) {
+		if path := dir + name; strings.HasPrefix(path, typed) && !strings.ContainsFunc(path, special) {
 			paths = append(paths, path)
 		}
 	}
 	return paths, directive
+}
+
+// special reports whether a character may mean something to a shell. Cobra's script has bash expand what we offer:
+// names that others choose could run commands.
+func special(r rune) bool {
+	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._:@%+=,~-", r)
 }
 
 // sameConnection returns a connection to what the flags of a command name, and its environment.

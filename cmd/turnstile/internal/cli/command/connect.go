@@ -28,8 +28,8 @@ type Connection struct {
 	Servers string // of --connect; empty for the user's own server
 	AnyACL  bool   // of --acl-any
 
-	sessionTimeout   Duration
-	connectTimeout   Duration
+	sessionTimeout   Period
+	connectTimeout   Period
 	replyLimit       Size
 	tls              TLS
 	auth             []string
@@ -45,7 +45,7 @@ type Connection struct {
 // Flags adds the flags.
 func (c *Connection) Flags(flags *pflag.FlagSet) {
 	c.flags = flags
-	c.sessionTimeout, c.connectTimeout = Duration(10*time.Second), Duration(10*time.Second)
+	c.sessionTimeout, c.connectTimeout = Period(10*time.Second), Period(10*time.Second)
 	flags.StringVar(&c.Servers, "connect", "", "ZooKeeper `servers`, as zk1:2181,zk2:2181/chroot or unix:/path "+
 		"(default: this user's own server, started when needed)")
 	flags.Var(&c.sessionTimeout, "session-timeout",
@@ -229,6 +229,18 @@ func (c *Connection) Until(ctx context.Context, client *zk.Client, sess *zk.Sess
 		cancel(nil)
 		<-done
 	}
+}
+
+// During calls f with the context of Until. If f fails because that has ended, During returns why.
+func (c *Connection) During(ctx context.Context, client *zk.Client, sess *zk.Session, f func(context.Context) error,
+) error {
+	ctx, stop := c.Until(ctx, client, sess, nil)
+	defer stop()
+	err := f(ctx)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause
+	}
+	return c.Unanswered(err, client)
 }
 
 // Unanswered returns the error of NoServer if err says that no server has answered, otherwise err.

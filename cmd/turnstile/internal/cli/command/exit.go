@@ -143,9 +143,9 @@ func Group(cmd *cobra.Command, sub ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// UntilSignal runs a command that a signal ends.
+// UntilSignal runs a command that a signal ends, the second one at once.
 func UntilSignal(ctx context.Context, run func(ctx context.Context) error) error {
-	ctx, stop := supervise.Until(ctx)
+	ctx, stop := supervise.UntilTwice(ctx)
 	defer stop()
 	return Failed(run(ctx))
 }

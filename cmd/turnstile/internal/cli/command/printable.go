@@ -3,12 +3,15 @@ package command
 // Text of other programs in what people read.
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -42,6 +45,27 @@ func Printable(s string) string {
 // plainText reports whether a terminal can print text as it is.
 func plainText(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsGraphic(r) })
+}
+
+// JSON is json.Marshal with all that is not Printable as \uXXXX: a terminal shows the document as it is.
+func JSON(v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	if err != nil || plainText(string(b)) {
+		return b, err
+	}
+	var plain []byte
+	for _, r := range string(b) {
+		switch {
+		case unicode.IsGraphic(r):
+			plain = utf8.AppendRune(plain, r)
+		case r <= math.MaxUint16:
+			plain = fmt.Appendf(plain, `\u%04x`, r)
+		default:
+			high, low := utf16.EncodeRune(r)
+			plain = fmt.Appendf(plain, `\u%04x\u%04x`, high, low)
+		}
+	}
+	return plain, nil
 }
 
 // Plain quotes text of other programs, unless it is a plain word.

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -22,6 +23,22 @@ func TestPrintableTextStaysAsItIs(t *testing.T) {
 	} {
 		if got := Printable(text); got != want || Printable(got) != got {
 			t.Errorf("%q: got %q, then %q, want %q", text, got, Printable(got), want)
+		}
+	}
+}
+
+func TestJSONControlsNoTerminalAndIsTheSame(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"say \"no\" \\ über 世界 <>&", "\u009b2J\x7f\x1b\a\n\t", "\u202e\u200b\u2028\u0085", "\U000e0001\U0010ffff😀", "",
+	} {
+		b, err := JSON(map[string]string{text: text})
+		if err != nil || !plainText(string(b)) {
+			t.Errorf("%q: got %q, %v", text, b, err)
+		}
+		var got map[string]string
+		if err := json.Unmarshal(b, &got); err != nil || len(got) != 1 || got[text] != text {
+			t.Errorf("%q: %q is that of %q, %v", text, b, got, err)
 		}
 	}
 }

@@ -44,6 +44,25 @@ func (d *Duration) Set(s string) error {
 	return nil
 }
 
+// Period is a Duration that must not be 0, which could only mean something else, or never to pause.
+type Period Duration
+
+// Type is the word for the value in help texts.
+func (p *Period) Type() string { return (*Duration)(p).Type() }
+
+func (p *Period) String() string { return (*Duration)(p).String() }
+
+// Set parses the value.
+func (p *Period) Set(s string) error {
+	if err := (*Duration)(p).Set(s); err != nil {
+		return err
+	}
+	if *p == 0 {
+		return fmt.Errorf("%q is out of range: it must not be 0", s)
+	}
+	return nil
+}
+
 // ParseDuration parses a duration as Go writes it. It returns an error if there is none, or if it is negative or longer
 // than a Duration can be.
 func ParseDuration(s string) (time.Duration, error) {

@@ -67,11 +67,11 @@ const maxHeld = 1000
 // aboutItems is part of the help of take and work.
 const aboutItems = `The command gets the item's body, byte for byte, as its standard input. Its environment has
 TURNSTILE_ITEM_ID, TURNSTILE_ITEM_ATTEMPT (1 for the first), TURNSTILE_ITEM_PRIORITY,
-TURNSTILE_ITEM_ENQUEUED_AT, TURNSTILE_ITEM_GROUP (empty if it has none), TURNSTILE_ITEM_HEADERS (a JSON
-object), TURNSTILE_ITEM_HEADER_NAME for each header NAME, TURNSTILE_PATH, TURNSTILE_TOKEN (larger for every
-later delivery of the item),
-TURNSTILE_SESSION and TURNSTILE_SESSION_TIMEOUT_MS. It runs in a session of its own without a terminal; the
-output of commands that run at the same time may mix. Its exit code decides:
+TURNSTILE_ITEM_ENQUEUED_AT, TURNSTILE_ITEM_GROUP (empty if it has none, or one with NUL bytes),
+TURNSTILE_ITEM_HEADERS (a JSON object), TURNSTILE_ITEM_HEADER_NAME for each header NAME, TURNSTILE_PATH,
+TURNSTILE_TOKEN (larger for every later delivery of the item), TURNSTILE_SESSION and
+TURNSTILE_SESSION_TIMEOUT_MS. It runs in a session of its own without a terminal; the output of commands that
+run at the same time may mix. Its exit code decides:
 
    0      the item is done, and never delivered again
    75     not now: the item comes again after --retry-delay, and the attempt does not count
@@ -320,7 +320,7 @@ func (w *consumer) print(out *bufio.Writer, item *queue.Item) error {
 		}
 		return nil
 	}
-	line, err := json.Marshal(takenJSON{
+	line, err := command.JSON(takenJSON{
 		Path: w.run.Path, ID: item.ID(), Attempt: item.Attempt(), Priority: item.Priority(), Group: item.Group(),
 		EnqueuedAt: command.Timestamp(item.EnqueuedAt()),
 		Token:      int64(item.Token()), Headers: item.Headers(), bodyJSON: newBodyJSON(item.Body()),
@@ -336,11 +336,15 @@ const maxHeaders = 64 << 10
 
 // itemEnvironment is what a command finds of its item in its environment.
 func itemEnvironment(item *queue.Item) []string {
+	group := item.Group()
+	if strings.Contains(group, "\x00") { // no command could be started with it
+		group = ""
+	}
 	list := []string{
 		"TURNSTILE_ITEM_ID=" + item.ID(),
 		"TURNSTILE_ITEM_ATTEMPT=" + strconv.Itoa(item.Attempt()),
 		"TURNSTILE_ITEM_PRIORITY=" + strconv.Itoa(item.Priority()),
-		"TURNSTILE_ITEM_GROUP=" + item.Group(),
+		"TURNSTILE_ITEM_GROUP=" + group,
 		"TURNSTILE_ITEM_ENQUEUED_AT=" + command.Timestamp(item.EnqueuedAt()),
 	}
 	headers := item.Headers()

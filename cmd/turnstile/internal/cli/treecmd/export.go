@@ -5,7 +5,6 @@ package treecmd
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -99,7 +98,7 @@ func (x *exporter) run(ctx context.Context) error {
 }
 
 func (x *exporter) line(v any) error {
-	b, err := json.Marshal(v)
+	b, err := command.JSON(v)
 	if err != nil {
 		return err
 	}

@@ -179,8 +179,12 @@ func TestBadArgumentsAreRefused(t *testing.T) {
 		}
 		q := w.queue(queue.Config{})
 		for _, o := range []queue.Message{
-			{Priority: 101}, {Priority: -101}, {Delay: -1}, {Delay: 100 * 365 * 24 * time.Hour},
-			{Group: strings.Repeat("g", 256)}, {Group: "a\x00b"}, // no program takes that as a variable
+			{Priority: 101},
+			{Priority: -101},
+			{Delay: -1},
+			{Delay: 100 * 365 * 24 * time.Hour},
+			{Group: strings.Repeat("g", 256)},
+			{Group: "a\x00b"}, // no program takes that as a variable
 		} {
 			if _, err := q.Put(t.Context(), o); !errors.Is(err, zk.BadArguments) {
 				t.Errorf("put with %+v: got %v, want BadArguments", o, err)

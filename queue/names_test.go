@@ -106,7 +106,7 @@ func TestForeignNodeAmongTheItemsOfAGroupIsInNobodysWay(t *testing.T) {
 		putGroup(t, q, "g", 0, 2)
 		dir := root + "/groups"
 		for range 3 { // its part, its list, and the segment of that
-			dir += "/" + w.children(dir)[0]
+			dir = path.Join(dir, w.children(dir)[0])
 		}
 		foreign(t, w, dir+"/5", path.Dir(dir)+"/x")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -123,7 +123,7 @@ func TestForeignNodeAmongTheItemsOfAGroupIsInNobodysWay(t *testing.T) {
 		}
 		putGroup(t, q, "g", 2, 3)
 		for dir = root + "/groups"; len(w.children(dir)) > 0; {
-			dir += "/" + w.children(dir)[0]
+			dir = path.Join(dir, w.children(dir)[0])
 		}
 		foreign(t, w, dir+"/5", dir+"/5/x") // which cannot go with the list
 		item := take(t, q)

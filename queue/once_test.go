@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	stdpath "path"
 	"slices"
 	"strings"
 	"testing"
@@ -367,7 +368,7 @@ func TestPurgeOfALetterWhoseKeyMayNotBeWrittenIsRefused(t *testing.T) {
 		kill(t, q, 1)
 		path := root + "/keys"
 		for range 2 { // its part, and the key
-			path += "/" + w.children(path)[0]
+			path = stdpath.Join(path, w.children(path)[0])
 		}
 		sess, anyone := w.Session(t, time.Minute), zk.ID{Scheme: "world", ID: "anyone"}
 		if _, err := sess.SetACL(t.Context(), path, []zk.ACL{{Perms: zk.PermRead, ID: anyone}}, -1); err != nil {

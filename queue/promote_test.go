@@ -486,8 +486,8 @@ func TestDelayedItemThatIsMovedMeanwhileIsFound(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				producer, consumer := w.queue(queue.Config{}), w.queue(queue.Config{})
 				q, sess := w.queueAndSession()
-				for _, seconds := range []time.Duration{5400, 5410, 108_000} {
-					put(t, producer, "a", queue.Message{Delay: seconds * time.Second})
+				for _, seconds := range []int{5400, 5410, 108_000} {
+					put(t, producer, "a", queue.Message{Delay: time.Duration(seconds) * time.Second})
 				}
 				pass(66 * time.Minute) // the hour of the first two has begun
 				held, release := context.WithCancel(t.Context())

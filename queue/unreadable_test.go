@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"errors"
+	stdpath "path"
 	"strconv"
 	"strings"
 	"testing"
@@ -124,7 +125,7 @@ func TestPurgeLeavesOnlyWhatItCannotRead(t *testing.T) {
 					path += "/" + w.children(path)[0]
 				}
 				for range 2 {
-					path += "/" + w.children(path)[0]
+					path = stdpath.Join(path, w.children(path)[0])
 				}
 				forbid(t, w, path+"/0000000001")
 				put(t, q, "ready", queue.Message{})

@@ -186,6 +186,6 @@ func (s *Server) hit(l limit, client string) {
 // does it once tends to do it often.
 func (s *Server) warn(count *atomic.Int64, text string, args ...any) {
 	if n := count.Add(1); n&(n-1) == 0 {
-		s.cfg.Logger.Warn(text, append(args, "times", n)...)
+		s.cfg.Logger.Warn(text, append(args, "times", n)...) //nolint:sloglint // a constant of the caller's
 	}
 }

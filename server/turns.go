@@ -200,7 +200,7 @@ func (o *owner) mayServeLarge() bool {
 // nextLarge returns the connection with the next large request that may be served: of a read and of a write in turn.
 func (o *owner) nextLarge() *conn {
 	writes := len(o.largeWrites) > 0 && o.mayWriteLarge()
-	if o.readLarge = len(o.large) > 0 && !(writes && o.readLarge); o.readLarge {
+	if o.readLarge = len(o.large) > 0 && (!writes || !o.readLarge); o.readLarge {
 		return o.large.next()
 	}
 	return o.largeWrites.next()

@@ -373,7 +373,7 @@ func hostileTree(t *testing.T, server string, sess *zk.Session) *strings.Replace
 		"host": hostile, "pid": 1, "program": hostile, "label": hostile, "set": []string{"/lk", "/" + hostileName},
 		"since": time.Now(),
 	})
-	const guid = "_c_0123456789abcdef0123456789abcdef-"
+	const guid = "_c_01234567-89ab-8def-8123-456789abcdef-" // of our kind
 	for range 2 {
 		create("/lk/"+guid+"lock-", owner, zk.EphemeralSequential)
 		create("/raw/"+guid+"lock-", hostile, zk.EphemeralSequential)
@@ -451,7 +451,7 @@ func hostileQueue(t *testing.T, server string) *strings.Replacer {
 	put("plain", hostile[:200]) // waits for that one
 	ready := put("plain", "")
 	put(hostile, "")
-	if err := q.Pause(ctx, hostile); err != nil {
+	if err := q.Pause(ctx, hostile[:1000]); err != nil {
 		t.Fatal(err)
 	}
 	return strings.NewReplacer("ITEM", ready, "DEAD", dead)

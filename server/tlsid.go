@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -45,10 +46,11 @@ func (c *conn) handshakeTLS() bool {
 }
 
 // handshakeFailed logs a warning the first time, the second, the fourth and so on, because a client that cannot connect
-// tries again and again. A client that only connects and closes, as port checks do, is logged at level info.
+// tries again and again. A client that only connects and closes, as port checks do, is logged at level info, and so is
+// one whose connection this server closes.
 func (s *Server) handshakeFailed(client string, err error) {
 	tell, n := s.cfg.Logger.Info, int64(0)
-	if !errors.Is(err, io.EOF) {
+	if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
 		if n = s.stats.tlsFailed.Add(1); n&(n-1) == 0 {
 			tell = s.cfg.Logger.Warn
 		}

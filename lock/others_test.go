@@ -147,7 +147,7 @@ func TestWaiterAtASemaphoreOfKazoosWithoutPermitsIsShown(t *testing.T) {
 	})
 }
 
-// Whoever may write marks, or delete them, decides for how long a lock rests.
+// A client that may write marks, or delete them, decides for how long a lock rests.
 func TestMarksThatOthersMayWriteAreRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		cfg := w.Config(20 * time.Second)
@@ -175,6 +175,34 @@ func TestMarksThatOthersMayWriteAreRefused(t *testing.T) {
 			if errors.Is(err, lock.ErrWider) == any || !any && !strings.Contains(err.Error(), lock.DelayPath(path)) {
 				t.Errorf("AnyACL %v: got %v", any, err)
 			}
+		}
+	})
+}
+
+// Another program may have put a record of any size behind that of a revocation under way.
+func TestRecordThatCannotBeMadeSmallerEndsNoRevocation(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess, client := w.Session(t, 20*time.Second), w.Client(t, time.Minute)
+		w.foreign(sess, theirs["lock"], zk.Ephemeral)
+		if _, err := sess.Create(t.Context(), lock.RecordsPath(path), []byte("[]"), zk.Persistent); err != nil {
+			t.Fatal(err)
+		}
+		done := w.revoke(lock.RevokeOptions{Grace: time.Minute, Record: true})
+		time.Sleep(time.Second) // in a bubble
+		data, stat, err := sess.Get(t.Context(), lock.RecordsPath(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		large := fmt.Sprintf(`%s,{"id":"x","request":{"reason":%q},"holders":[]}]`,
+			strings.TrimSuffix(string(data), "]"), strings.Repeat("x", 300<<10))
+		if _, err := sess.Set(t.Context(), lock.RecordsPath(path), []byte(large), stat.Version); err != nil {
+			t.Fatal(err)
+		}
+		if r := <-done; !errors.Is(r.err, lock.ErrKept) {
+			t.Errorf("got %v, want ErrKept", r.err)
+		}
+		if records, err := lock.Revocations(t.Context(), client, path); err != nil || len(records) != 1 {
+			t.Errorf("%d records, %v", len(records), err)
 		}
 	})
 }

@@ -129,10 +129,12 @@ func text(s string, most int) string { return strings.ToValidUTF8(s[:min(len(s),
 func bounded(o Owner) *Owner {
 	o.Host, o.Program, o.Label = text(o.Host, maxText), text(o.Program, maxText), text(o.Label, maxLabel)
 	size := 0
-	o.Set = o.Set[:max(0, slices.IndexFunc(append(o.Set, ""), func(path string) bool {
-		size += len(path)
-		return path == "" || size > maxSet
-	}))]
+	for i, path := range o.Set {
+		if size += len(path); size > maxSet {
+			o.Set = o.Set[:i]
+			break
+		}
+	}
 	return &o
 }
 
@@ -167,12 +169,11 @@ func (e *Record) write(ctx context.Context, sess *zk.Session, path string) error
 	}
 	list = list[max(0, len(list)-maxRecords):]
 	data, err := json.Marshal(list)
-	for err == nil && len(data) > maxRecordBytes {
-		switch last := &list[len(list)-1]; {
-		case len(list) > 1:
+	for err == nil && len(data) > maxRecordBytes && (len(list) > 1 || len(list[0].Holders) > 0) {
+		if len(list) > 1 {
 			list = list[1:]
-		default:
-			last.Holders = last.Holders[:len(last.Holders)/2]
+		} else {
+			list[0].Holders = list[0].Holders[:len(list[0].Holders)/2]
 		}
 		data, err = json.Marshal(list)
 	}

@@ -217,9 +217,8 @@ func (o *owner) mayWriteLarge() bool {
 // unwatch removes the watches of a closed connection, which gets no events any more. If there are many, it removes the
 // rest in later rounds.
 func (o *owner) unwatch(id tree.WatcherID) {
-	before := o.tree.WatchCount()
-	more := o.tree.RemoveWatcher(id, watchesAtOnce)
-	o.watches -= before - o.tree.WatchCount() // which are not to hide how many were set
+	removed, more := o.tree.RemoveWatcher(id, watchesAtOnce)
+	o.watches -= removed // which are not to hide how many were set
 	if more {
 		o.unwatching = append(o.unwatching, id)
 		signal(o.queue.wake)
@@ -231,11 +230,11 @@ func (o *owner) removeWatches() {
 	// Clients that connect, set watches and leave, again and again, must not leave them faster than they are removed.
 	left := max(watchesAtOnce, 2*(o.tree.WatchCount()-o.watches))
 	for len(o.unwatching) > 0 && left > 0 {
-		before := o.tree.WatchCount()
-		if !o.tree.RemoveWatcher(o.unwatching[0], left) {
+		removed, more := o.tree.RemoveWatcher(o.unwatching[0], left)
+		if !more {
 			o.unwatching = o.unwatching[1:]
 		}
-		left -= max(1, before-o.tree.WatchCount())
+		left -= removed
 	}
 	o.watches = o.tree.WatchCount()
 }

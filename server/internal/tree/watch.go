@@ -156,23 +156,24 @@ func (t *Tree) removeModes(which int, w *watch, m mode) {
 	}
 }
 
-// RemoveWatcher removes at most n watches of a connection, and reports whether more are left. Removing a hundred
-// thousand at a time would take too long.
-func (t *Tree) RemoveWatcher(id WatcherID, n int) (more bool) {
+// RemoveWatcher removes at most n watches of a connection. It returns how many, and whether more are left. Removing a
+// hundred thousand at a time would take too long.
+func (t *Tree) RemoveWatcher(id WatcherID, n int) (removed int, more bool) {
 	by := t.watchers[id]
 	if by == nil {
-		return false
+		return 0, false
 	}
 	for which := range t.tables {
 		for _, w := range by.watches[which] {
-			if n--; n < 0 {
-				return true
+			if removed == n {
+				return removed, true
 			}
 			t.removeModes(which, w, anyMode)
+			removed++
 		}
 	}
 	delete(t.watchers, id)
-	return false
+	return removed, false
 }
 
 func (t *Tree) addWatch(c *Caller, req wire.Record) (wire.Record, wire.Code) {

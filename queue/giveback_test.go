@@ -98,17 +98,7 @@ func TestClaimThatCanNeitherBeReadNorGivenBackIsTriedAgain(t *testing.T) {
 func TestConsumerWithSmallFramesReadsFewItemsAtOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		producer := w.queue(queue.Config{})
-		cfg := w.Config(20 * time.Second)
-		cfg.MaxFrame = 64 << 10
-		client, err := zk.Open(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer client.Close()
-		consumer, err := queue.New(client, root, queue.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		consumer := w.queueWithSmallFrames()
 		var messages []queue.Message
 		for i := range 100 {
 			messages = append(messages, queue.Message{Body: fmt.Appendf(nil, "%3900d", i)})

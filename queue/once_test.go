@@ -358,7 +358,7 @@ func TestKeyOfARemovedItemIsForgotten(t *testing.T) {
 	}
 }
 
-// A key that may not be written keeps its letter where it is, and nobody asks for it without end.
+// A key that may not be written keeps its letter where it is, and the purge does not go on without end.
 //
 // Promise: 7
 func TestPurgeOfALetterWhoseKeyMayNotBeWrittenIsRefused(t *testing.T) {

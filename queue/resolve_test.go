@@ -13,7 +13,7 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// Items that somebody else removes while their consumer does not know what became of its own transaction.
+// Items that another client removes while their consumer does not know what became of its own transaction.
 
 // finishers are the ways to finish an item.
 var finishers = map[string]func(context.Context, *queue.Item) error{

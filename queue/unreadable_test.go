@@ -40,17 +40,7 @@ func list(t *testing.T, q *queue.Queue, state queue.State) (n int, failed error)
 // Items that are too many for an answer that the client accepts are read in several, whoever asks for them.
 func TestOperatorWithSmallFramesReachesAllItems(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		cfg := w.Config(20 * time.Second)
-		cfg.MaxFrame = 64 << 10
-		client, err := zk.Open(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer client.Close()
-		q, err := queue.New(client, root, queue.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := w.queueWithSmallFrames()
 		const n = 50
 		for i := range n {
 			put(t, q, strings.Repeat(strconv.Itoa(i%10), 3900), queue.Message{})

@@ -46,6 +46,23 @@ func (w *world) queue(cfg queue.Config) *queue.Queue {
 	return q
 }
 
+// queueWithSmallFrames returns a queue whose client accepts no reply of more than 64 KiB.
+func (w *world) queueWithSmallFrames() *queue.Queue {
+	w.t.Helper()
+	cfg := w.Config(20 * time.Second)
+	cfg.MaxFrame = 64 << 10
+	client, err := zk.Open(w.t.Context(), cfg)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = client.Close() })
+	q, err := queue.New(client, root, queue.Config{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return q
+}
+
 // queueAndSession returns a queue of its own client, with the client's session. It is not closed.
 func (w *world) queueAndSession() (*queue.Queue, *zk.Session) {
 	w.t.Helper()

@@ -135,9 +135,9 @@ func (p *position) start(ctx context.Context, dir string, delay time.Duration, r
 	}
 }
 
-// Marks of lost readers are for the next writer, and if none comes, nobody's: so once there are maxIdle of those that
-// do not count for us, we look at a few. As each lost reader came through here, and a look finds the more lost ones the
-// more there are, fewer of those stay than looks are taken at live readers.
+// Marks of lost readers are for the next writer. If none comes they would add up: so once there are maxIdle marks that
+// do not count for us, we look at a few. Each lost reader came through here, and the more lost ones there are, the more
+// of them a look finds. So few of them stay for each live reader.
 const maxIdle, looks = 64, 8
 
 // stale looks at some of the marks with these names, which do not count for us, and returns those of lost contenders

@@ -5,9 +5,11 @@ package peer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"syscall"
 )
 
 // Servers and links listen on ports in this range, which is below that from which Linux takes the ports of outgoing
@@ -41,15 +43,23 @@ func freePorts(t T, n int) []int {
 			err = busy
 			continue
 		}
-		ln, busy := listen.Listen(context.Background(), "tcp", local(port))
-		if busy != nil {
-			err = errors.Join(busy, lock.Close())
+		if listensAt(port) {
+			err = errors.Join(fmt.Errorf("port %d is in use", port), lock.Close())
 			continue
 		}
-		_ = ln.Close()
 		t.Cleanup(func() { _ = lock.Close() })
 		ports = append(ports, port)
 	}
 	t.Fatalf("peer: found no %d free ports between %d and %d: %v", n, lowestPort, highestPort, err)
 	return nil
+}
+
+// listensAt reports whether a server listens at a port. It asks by a connection: if it listened there itself, a process
+// that is just being started would have a copy of its listener for a moment, and keep the port.
+func listensAt(port int) bool {
+	conn, err := new(net.Dialer).DialContext(context.Background(), "tcp", local(port))
+	if err == nil {
+		_ = conn.Close()
+	}
+	return !errors.Is(err, syscall.ECONNREFUSED)
 }

@@ -83,7 +83,8 @@ func (b *Batch) SetSeed(id int64) {
 // once.
 //
 // Apply usually touches only memory. But when it fills Pebble's table in memory, Pebble begins a new log, and Apply
-// waits until the old one is synced. When tables fill faster than the disk takes them, it waits until they are written.
+// waits until the old one is synced. When tables fill faster than the disk takes them, it waits until they are written,
+// or the store has failed.
 func (b *Batch) Apply(zxid int64) error {
 	return b.apply(zxid, func() error { return b.s.db.ApplyNoSyncWait(b.b, pebble.Sync) })
 }
@@ -101,6 +102,7 @@ func (b *Batch) ApplyInline(zxid int64) error {
 
 func (b *Batch) apply(zxid int64, commit func() error) (err error) {
 	s := b.s
+	s.awaitRoom()
 	if err := s.Err(); err != nil {
 		return err
 	}
@@ -120,7 +122,7 @@ func (b *Batch) apply(zxid int64, commit func() error) (err error) {
 		return s.Err()
 	}
 	defer func() {
-		if r := recover(); r != nil { // Pebble panics when it writes to a log that has failed
+		if r := recover(); r != nil { // of Pebble's
 			s.stuck.Store(true)
 			s.fail(fmt.Errorf("%v", r))
 			err = s.Err()
@@ -140,15 +142,14 @@ func (s *Store) Reserved() int64 { return s.limit.Load() }
 // Wait waits until the transaction is on disk. It returns the last zxid that is reserved there: up to it the server may
 // answer without another transaction. After an error the transaction may be lost and the store has failed.
 func (b *Batch) Wait() (limit int64, err error) {
-	if err := b.sync(); err != nil {
-		b.s.fail(err)
-		return 0, b.s.Err()
+	err = b.sync()
+	if err == nil {
+		err = b.b.Close()
 	}
-	if err := b.b.Close(); err != nil {
+	if err != nil {
 		b.s.fail(err)
-		return 0, b.s.Err()
 	}
-	return b.limit, nil
+	return b.limit, b.s.Err() // which may be that of a log: see logFile
 }
 
 func (b *Batch) sync() error {

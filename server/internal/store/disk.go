@@ -6,6 +6,7 @@ import (
 	"errors"
 	"runtime"
 	"strings"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -13,7 +14,7 @@ import (
 // logSize is the size to which a new log is extended: more than one table in memory can fill.
 const logSize = tableSize + tableSize/8
 
-// diskFS changes how Pebble uses the file system, in three ways.
+// diskFS changes how Pebble uses the file system, in four ways.
 //
 // It makes a manifest's name durable before the marker that points to it. Pebble syncs the directory only after both,
 // so a crash could keep the marker alone and leave a database that does not open.
@@ -23,6 +24,8 @@ const logSize = tableSize + tableSize/8
 //
 // It gives a log its full size from the start. A sync of a file that has grown also writes the new size, which takes
 // half as long again as the data. The zeros after the last record end the log when Pebble reads it.
+//
+// It hides from Pebble that a log has failed: see logFile.
 type diskFS struct {
 	vfs.FS
 	fail func(error) // makes the store fail
@@ -30,15 +33,19 @@ type diskFS struct {
 
 // Create creates a file.
 func (fs diskFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	base := fs.PathBase(name)
+	isLog := strings.HasSuffix(base, ".log")
 	f, err := fs.FS.Create(name, category)
-	if err != nil {
+	switch {
+	case err != nil && isLog:
+		return fs.noLog(name, err)
+	case err != nil:
 		return nil, err
-	}
-	switch base := fs.PathBase(name); {
-	case strings.HasSuffix(base, ".log"):
+	case isLog:
 		if fd := f.Fd(); fd != vfs.InvalidFd {
 			extend(fd, logSize)
 		}
+		return &logFile{File: f, fail: fs.fail}, nil
 	case strings.HasPrefix(base, "MANIFEST-"):
 		if err := syncDir(fs.FS, fs.PathDir(name)); err != nil {
 			return nil, errors.Join(err, f.Close())
@@ -47,6 +54,72 @@ func (fs diskFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, 
 		return markerFile{f, fs.FS, fs.PathDir(name)}, nil
 	}
 	return f, nil
+}
+
+// ReuseForWrite renames a log that is needed no more, and opens it to write it again.
+func (fs diskFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := fs.FS.ReuseForWrite(oldname, newname, category)
+	if err != nil {
+		return fs.noLog(newname, err)
+	}
+	return &logFile{File: f, fail: fs.fail}, nil
+}
+
+// noLog makes the store fail, and returns a file that is forgotten, in place of a log that cannot be made.
+func (fs diskFS) noLog(name string, err error) (vfs.File, error) {
+	fs.fail(err)
+	return vfs.NewMem().Create(fs.PathBase(name), vfs.WriteCategoryUnspecified)
+}
+
+// logFile is a log of Pebble's. If it fails, so does the store, and Pebble is told nothing: it would panic when it
+// begins the next log, without the lock that it then releases, which ends the process. Because the store has failed,
+// nothing that was written to the log since is acknowledged. What follows is not written, so that the log has no gap.
+type logFile struct {
+	vfs.File
+	fail   func(error)
+	failed atomic.Bool
+}
+
+// hide makes the store fail if err is not nil.
+func (f *logFile) hide(err error) {
+	if err != nil {
+		f.failed.Store(true)
+		f.fail(err)
+	}
+}
+
+// Write writes the next bytes.
+func (f *logFile) Write(p []byte) (int, error) {
+	if !f.failed.Load() {
+		_, err := f.File.Write(p)
+		f.hide(err)
+	}
+	return len(p), nil
+}
+
+// Sync makes the log durable.
+func (f *logFile) Sync() error {
+	f.hide(f.File.Sync())
+	return nil
+}
+
+// SyncData makes what was written durable.
+func (f *logFile) SyncData() error {
+	f.hide(f.File.SyncData())
+	return nil
+}
+
+// SyncTo makes the first bytes durable.
+func (f *logFile) SyncTo(length int64) (fullSync bool, err error) {
+	fullSync, err = f.File.SyncTo(length)
+	f.hide(err)
+	return fullSync, nil
+}
+
+// Close closes the log.
+func (f *logFile) Close() error {
+	f.hide(f.File.Close())
+	return nil
 }
 
 // markerFile is a file whose name is durable once it is closed.
@@ -75,23 +148,25 @@ type directory struct {
 }
 
 // Sync makes the names in the directory durable. When a marker moves, what it still makes durable is that the old
-// marker is gone, which does not matter: so the store fails, and Pebble, which would panic, is told nothing.
+// marker is gone, which does not matter; and for a new log see logFile. So the store fails, and Pebble, which would
+// panic, is told nothing.
 func (d directory) Sync() error {
 	err := d.File.Sync()
-	if err != nil && movesMarker() {
+	if err != nil && panics() {
 		d.fail(err)
 		return nil
 	}
 	return err
 }
 
-// movesMarker reports whether our caller is Pebble's function for that.
-func movesMarker() bool {
+// panics reports whether our caller is a function of Pebble's that panics when the directory cannot be synced.
+func panics() bool {
 	pcs := make([]uintptr, 8)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
 	for {
 		frame, more := frames.Next()
-		if strings.HasSuffix(frame.Function, "/atomicfs.(*Marker).Move") {
+		if strings.HasSuffix(frame.Function, "/atomicfs.(*Marker).Move") ||
+			strings.HasSuffix(frame.Function, "/wal.(*StandaloneManager).Create") {
 			return true
 		}
 		if !more {

@@ -43,9 +43,42 @@ func (s *Store) events() *pebble.EventListener {
 				select {}
 			}
 		},
+		WALCreated:     func(pebble.WALCreateInfo) { s.rotated.Store(true) },
+		FlushEnd:       func(pebble.FlushInfo) { s.tablesWritten() },
+		CompactionEnd:  func(pebble.CompactionInfo) { s.tablesWritten() },
 		DataCorruption: func(info pebble.DataCorruptionInfo) { s.fail(fmt.Errorf("data corruption: %s", info)) },
 		DiskSlow: func(info pebble.DiskSlowInfo) {
 			s.logger.Warn("store: slow disk", "dir", s.dir, "info", info.String())
 		},
+	}
+}
+
+// maxLevels is how many tables may lie upon each other before they are merged.
+const maxLevels = 12
+
+// awaitRoom waits while the disk has more tables to write than it should, or the store has failed. Pebble would wait by
+// itself, but without end if the disk then fails: it tries again to write the table.
+func (s *Store) awaitRoom() {
+	if !s.rotated.Swap(false) {
+		return // the table in memory is the same as at the last look
+	}
+	for {
+		m := s.db.Metrics()
+		if m.MemTable.Size < s.room && m.Levels[0].Sublevels < maxLevels {
+			return
+		}
+		select {
+		case <-s.written:
+		case <-s.failed:
+			return
+		}
+	}
+}
+
+// tablesWritten wakes awaitRoom.
+func (s *Store) tablesWritten() {
+	select {
+	case s.written <- struct{}{}:
+	default:
 	}
 }

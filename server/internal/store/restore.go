@@ -209,6 +209,10 @@ func (s *Store) fill(ctx context.Context, r io.Reader) (*backup.Manifest, error)
 	const size = 1 << 20
 	b := s.db.NewBatch()
 	flush := func() error {
+		s.awaitRoom()
+		if err := s.Err(); err != nil {
+			return err
+		}
 		// One sync at the end covers all of them.
 		err := errors.Join(s.db.Apply(b, pebble.NoSync), b.Close(), context.Cause(ctx), s.Err())
 		b = s.db.NewBatch()

@@ -74,7 +74,10 @@ type Store struct {
 	zxid   int64
 	limit  atomic.Int64 // the last zxid reserved by the batches applied so far
 
-	opening  atomic.Bool // Open has not returned
+	room     uint64        // how many bytes the tables in memory may have; set once
+	rotated  atomic.Bool   // there is a new table in memory since the last awaitRoom
+	written  chan struct{} // has a value when tables were written; buffered
+	opening  atomic.Bool   // Open has not returned
 	failOnce sync.Once
 	failed   chan struct{} // closed by fail
 	err      error         // why; written once before failed is closed
@@ -104,7 +107,8 @@ func Open(cfg Config) (*Store, error) {
 
 // openIn opens the store of a directory that exists, and that unlock unlocks.
 func openIn(cfg Config, fs vfs.FS, unlock io.Closer) (_ *Store, err error) {
-	s := &Store{dir: cfg.Dir, logger: cfg.Logger, failed: make(chan struct{}), unlock: unlock}
+	s := &Store{dir: cfg.Dir, logger: cfg.Logger, failed: make(chan struct{}), unlock: unlock,
+		written: make(chan struct{}, 1)}
 	if cfg.FS == nil {
 		s.spare = newSpareFS(fs)
 		fs = s.spare
@@ -189,12 +193,15 @@ func (s *Store) openDB(fs vfs.FS, cfg Config) (err error) {
 
 // options keep Pebble's caches small: the server has all of its state in memory already.
 func (s *Store) options(fs vfs.FS, memory int) *pebble.Options {
+	size := uint64(cmp.Or(memory, tableSize))
+	s.room = 4 * size
 	return &pebble.Options{
 		FS:                          diskFS{fs, s.fail},
 		FormatMajorVersion:          pebble.FormatValueSeparation,
 		CacheSize:                   1 << 20,
-		MemTableSize:                uint64(cmp.Or(memory, tableSize)),
-		MemTableStopWritesThreshold: 4,
+		MemTableSize:                size,
+		MemTableStopWritesThreshold: 16, // awaitRoom waits before
+		L0StopWritesThreshold:       4 * maxLevels,
 		MaxOpenFiles:                64,
 		DisableTableStats:           true,
 		Logger:                      pebbleLogger{s},

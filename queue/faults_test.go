@@ -45,7 +45,7 @@ func TestConnectionLostAtAnyStepChangesNothing(t *testing.T) {
 					path := fmt.Sprintf("%s%d", root, step)
 					life(t, client, path, func() string {
 						return fmt.Sprintf("fault at step %d, %s %s %v", step, at.Op, at.Path, at.Parts)
-					}, time.Minute)
+					}, 20*time.Second)
 					w.Control(nil)
 					if !reached {
 						break

@@ -124,7 +124,9 @@ func build(
 	open := func(dir string) (*Store, error) {
 		// The directory of cfg is locked, and these need no lock of their own.
 		memory := cmp.Or(cfg.Memory, restoreTable)
-		return openIn(Config{Dir: dir, FS: cfg.FS, Memory: memory, Logger: cfg.Logger}, fs, unlocked{})
+		return openIn(Config{
+			Dir: dir, FS: cfg.FS, Memory: memory, Logger: cfg.Logger, damage: "the state that was there is unchanged",
+		}, fs, unlocked{})
 	}
 	if err := makeDir(fs, building); err != nil {
 		return nil, err
@@ -135,7 +137,7 @@ func build(
 	}
 	m, err := s.fill(ctx, r)
 	if err != nil {
-		return nil, errors.Join(err, s.Close(0))
+		return nil, s.closeAfter(err, 0)
 	}
 	zxid, seed := max(m.Reserved, m.Zxid, cfg.Above)+1, m.Seed
 	if there {
@@ -146,14 +148,14 @@ func build(
 		case cfg.Above == 0:
 			err = fmt.Errorf("store: the state in %s cannot be read, so it is not known which tokens it has given "+
 				"out: name one that is not below any of them: %w", cfg.Dir, err)
-			return nil, errors.Join(err, s.Close(0))
+			return nil, s.closeAfter(err, 0)
 		}
 	}
 	second := cfg.Now().Unix()
 	zxid = max(zxid, (second-firstSecond.Unix())<<20)
 	if zxid > lastZxid {
-		return nil, errors.Join(fmt.Errorf("store: the zxid would be %#x, and the last one with a token is %#x",
-			zxid, int64(lastZxid)), s.Close(0))
+		return nil, s.closeAfter(fmt.Errorf("store: the zxid would be %#x, and the last one with a token is %#x",
+			zxid, int64(lastZxid)), 0)
 	}
 	done, err := s.complete(m, zxid, seed)
 	if err != nil {
@@ -168,7 +170,7 @@ func build(
 		err = fmt.Errorf("store: what was written has %d nodes at zxid %#x, want %d at %#x", loaded.nodes, s.zxid,
 			done.Nodes, zxid)
 	}
-	if err := errors.Join(err, s.Close(zxid)); err != nil {
+	if err := s.closeAfter(err, zxid); err != nil {
 		return nil, err
 	}
 	// A restore that begins when this one has ended must have another second.
@@ -259,5 +261,12 @@ func (s *Store) complete(m *backup.Manifest, zxid, seed int64) (*Restored, error
 		}
 		done.Nodes -= done.Dropped
 	}
-	return done, errors.Join(err, s.Close(zxid))
+	return done, s.closeAfter(err, zxid)
+}
+
+// closeAfter closes the store after err, which may be nil. Of a failure of the store it says nothing else: the others
+// follow from it.
+func (s *Store) closeAfter(err error, zxid int64) error {
+	closed := s.Close(zxid)
+	return cmp.Or(s.Err(), errors.Join(err, closed))
 }

@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -58,6 +59,8 @@ type Config struct {
 	Memory int          // size at which a table in memory is written to disk, in bytes; 4 MiB if 0
 	Logger *slog.Logger // silent if nil
 	_      struct{}
+
+	damage string // what errors say that a failure does; of a store in use if empty
 }
 
 // Store is an open database. Different goroutines may make, apply and wait for batches; one goroutine may use the rest.
@@ -68,6 +71,7 @@ type Store struct {
 	spare  *spareFS // nil with a file system of a test
 	unlock io.Closer
 	logger *slog.Logger
+	damage string // as in Config
 
 	secret []byte
 	seed   int64
@@ -107,8 +111,10 @@ func Open(cfg Config) (*Store, error) {
 
 // openIn opens the store of a directory that exists, and that unlock unlocks.
 func openIn(cfg Config, fs vfs.FS, unlock io.Closer) (_ *Store, err error) {
-	s := &Store{dir: cfg.Dir, logger: cfg.Logger, failed: make(chan struct{}), unlock: unlock,
-		written: make(chan struct{}, 1)}
+	s := &Store{
+		dir: cfg.Dir, logger: cfg.Logger, unlock: unlock, failed: make(chan struct{}), written: make(chan struct{}, 1),
+		damage: cmp.Or(cfg.damage, "only unacknowledged writes may be lost"),
+	}
 	if cfg.FS == nil {
 		s.spare = newSpareFS(fs)
 		fs = s.spare
@@ -158,6 +164,17 @@ func (s *Store) open(fs vfs.FS, cfg Config) error {
 	case err != nil:
 		return errors.Join(fmt.Errorf("store: cannot open %s: %w", cfg.Dir, err), s.giveUp())
 	}
+	return s.startMerging()
+}
+
+// startMerging writes a table if there are too many, so that they are merged: see options.
+func (s *Store) startMerging() error {
+	if s.db.Metrics().Levels[0].Sublevels < maxLevels/2 {
+		return nil
+	}
+	if _, err := s.db.AsyncFlush(); err != nil {
+		return errors.Join(fmt.Errorf("store: cannot merge tables in %s: %w", s.dir, err), s.giveUp())
+	}
 	return nil
 }
 
@@ -195,7 +212,7 @@ func (s *Store) openDB(fs vfs.FS, cfg Config) (err error) {
 func (s *Store) options(fs vfs.FS, memory int) *pebble.Options {
 	size := uint64(cmp.Or(memory, tableSize))
 	s.room = 4 * size
-	return &pebble.Options{
+	o := &pebble.Options{
 		FS:                          diskFS{fs, s.fail},
 		FormatMajorVersion:          pebble.FormatValueSeparation,
 		CacheSize:                   1 << 20,
@@ -206,7 +223,17 @@ func (s *Store) options(fs vfs.FS, memory int) *pebble.Options {
 		DisableTableStats:           true,
 		Logger:                      pebbleLogger{s},
 		EventListener:               s.events(),
+		// If Pebble's Open fails, it closes what it has opened under a merge that goes on, which then panics. So none
+		// begins before the first table that is written afterwards.
+		CompactionConcurrencyRange: func() (lower, upper int) {
+			if s.opening.Load() {
+				return 0, 1
+			}
+			return 1, 1
+		},
 	}
+	o.Experimental.L0CompactionConcurrency = math.MaxInt32 // or many tables would allow one more
+	return o
 }
 
 func (s *Store) loadMeta() error {
@@ -321,7 +348,7 @@ func (s *Store) Err() error {
 // fail records the first failure.
 func (s *Store) fail(err error) {
 	s.failOnce.Do(func() {
-		s.err = fmt.Errorf("store: cannot write to %s: %w; only unacknowledged writes may be lost", s.dir, err)
+		s.err = fmt.Errorf("store: cannot write to %s: %w; %s", s.dir, err, s.damage)
 		close(s.failed)
 	})
 }

@@ -19,18 +19,24 @@ const maxOrders = 1 << 22
 // Reads reports whether an operation changes nothing wherever the model accepts it. States must be comparable.
 //
 // Porcupine looks for the same, but takes far too long if a few dozen operations overlap and some of them may be left
-// out. Three rules help. A read that is right as things are may come at once: whatever comes then would have been right
-// without it. Operations that return first are tried first, and those that may be left out last. And if there is no
-// order from a situation on, there is none from one that differs only in that more was done of what may be left out.
+// out. Four rules help. A read that is right as things are may come at once: whatever comes then would have been right
+// without it. Operations that return first are tried first, and those that may be left out last. If there is no order
+// from a situation on, there is none from one that differs only in that more was done of what may be left out. And
+// orders in which few of those follow each other are looked for first: they are likely, and there are far fewer.
 func hasOrder(model porcupine.Model, reads func(input any) bool, ops []porcupine.Operation) bool {
-	s := orderSearch{
-		model: model, reads: reads, ops: slices.Clone(ops), dead: make(map[uint64][][]byte), seed: maphash.MakeSeed(),
+	sorted, known := slices.Clone(ops), 0
+	slices.SortStableFunc(sorted, func(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) })
+	for known < len(ops) && sorted[known].Return != math.MaxInt64 {
+		known++
 	}
-	slices.SortStableFunc(s.ops, func(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) })
-	for s.known < len(ops) && s.ops[s.known].Return != math.MaxInt64 {
-		s.known++
+	s := orderSearch{model: model, reads: reads, ops: sorted, known: known, seed: maphash.MakeSeed()}
+	for ; s.row <= len(ops)-known && s.looked <= maxOrders; s.row++ {
+		s.dead = make(map[uint64][][]byte)
+		if s.from(make([]byte, len(ops)), model.Init(), 0) {
+			return true
+		}
 	}
-	return s.from(make([]byte, len(ops)), model.Init())
+	return false
 }
 
 // orderSearch is a search for an order.
@@ -39,6 +45,7 @@ type orderSearch struct {
 	reads func(input any) bool
 	ops   []porcupine.Operation // by their returns
 	known int                   // how many must be done: the first ones
+	row   int                   // how many of the others may follow each other
 	seed  maphash.Seed
 	// dead has what was done of the operations that may be left out, in situations from which there is no order, by the
 	// hash value of all else in the situation.
@@ -46,8 +53,9 @@ type orderSearch struct {
 	looked int // situations
 }
 
-// from reports whether it has found an order of those operations that are not done yet, from a state on.
-func (s *orderSearch) from(done []byte, state any) bool {
+// from reports whether it has found an order of those operations that are not done yet, from a state on. The last ones
+// that were done, so many of them, may be left out.
+func (s *orderSearch) from(done []byte, state any, row int) bool {
 	done = slices.Clone(done)
 	next := s.next(done)
 	for ; s.read(done, next, state); next = s.next(done) {
@@ -58,7 +66,7 @@ func (s *orderSearch) from(done []byte, state any) bool {
 	if s.looked++; s.looked > maxOrders {
 		return false
 	}
-	here, optional := s.hash(done[:s.known], state), slices.Clone(done[s.known:])
+	here, optional := s.hash(done[:s.known], state, row), slices.Clone(done[s.known:])
 	for _, less := range s.dead[here] {
 		if includes(optional, less) {
 			return false
@@ -67,11 +75,15 @@ func (s *orderSearch) from(done []byte, state any) bool {
 	s.dead[here] = append(s.dead[here], optional)
 	for _, i := range next {
 		ok, after := s.model.Step(state, s.ops[i].Input, s.ops[i].Output)
-		if !ok || i >= s.known && after == state {
+		then := 0
+		if i >= s.known {
+			then = row + 1
+		}
+		if !ok || then > s.row || then > 0 && after == state {
 			continue
 		}
 		done[i] = 1
-		if s.from(done, after) {
+		if s.from(done, after, then) {
 			return true
 		}
 		done[i] = 0
@@ -118,10 +130,11 @@ func (s *orderSearch) read(done []byte, next []int, state any) (some bool) {
 }
 
 // hash returns a hash value of a situation. If two have the same, an order may be missed, and none is made up.
-func (s *orderSearch) hash(done []byte, state any) uint64 {
+func (s *orderSearch) hash(done []byte, state any, row int) uint64 {
 	var h maphash.Hash
 	h.SetSeed(s.seed)
 	_, _ = h.Write(done) // which never fails
 	maphash.WriteComparable(&h, state)
+	maphash.WriteComparable(&h, row)
 	return h.Sum64()
 }

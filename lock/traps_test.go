@@ -681,6 +681,31 @@ func TestLockWhoseLineCannotBeWatchedIsNotRetained(t *testing.T) {
 	})
 }
 
+// Until the line is watched, a lock that is kept and used again and again tells of others no later than one that is
+// handed on.
+func TestLockWhoseWatchIsNotSetYetIsNotKeptBeyondTheBound(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		m := w.mutex(lock.Config{Retain: time.Hour, Handoff: lock.Handoff{Time: time.Second}})
+		hold := acquire(t, m)
+		own := hold.Session().ID()
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Session == own && r.Op == zktest.OpGetChildren {
+				return zktest.DelayReply(3 * time.Second)
+			}
+			return zktest.Pass
+		})
+		unlock(t, hold)
+		waiting := waits(t.Context(), w.mutex(lock.Config{}).Lock)
+		time.Sleep(1500 * time.Millisecond)
+		unlock(t, acquire(t, m))
+		time.Sleep(time.Second)
+		if len(waiting) == 0 {
+			t.Fatal("the lock is kept, although nothing watches for other contenders yet")
+		}
+		unlock(t, got(t, waiting))
+	})
+}
+
 // A server that lags behind shows a lock as free that another client holds by now.
 func TestTryLockIsNotFooledByAServerThatLagsBehind(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

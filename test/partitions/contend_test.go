@@ -46,6 +46,7 @@ type contender struct {
 	name  string
 	told  sync.Once
 	leave sync.Once
+	given atomic.Int64 // when it was asked to release what it still held; 0 if it was not
 }
 
 // contend executes the commands of in until it ends. See the package comment.
@@ -164,9 +165,13 @@ func (c *contest) poll() {
 	}
 }
 
-// told reports when the context ended: at the time of the first detection.
+// told reports when the context ended: at the time of the first detection, or when the contender gave up what it held.
+// That ends the context before others are admitted, but they may be quicker than a detection.
 func (c *contest) told(k *contender, at int64) {
 	k.told.Do(func() {
+		if given := k.given.Load(); given != 0 {
+			at = given
+		}
 		c.mu.Lock()
 		delete(c.holding, k.name)
 		c.mu.Unlock()
@@ -187,7 +192,10 @@ func (c *contest) leave(name string) {
 func (c *contest) left(k *contender) {
 	k.leave.Do(func() {
 		leave := k.held.leave
-		if k.ctx.Err() != nil && k.late != nil {
+		switch {
+		case k.ctx.Err() == nil:
+			k.given.Store(clock())
+		case k.late != nil:
 			leave = k.late
 		}
 		result := "ok"

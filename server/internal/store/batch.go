@@ -3,6 +3,7 @@ package store
 // A transaction.
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 
@@ -142,21 +143,22 @@ func (s *Store) Reserved() int64 { return s.limit.Load() }
 // Wait waits until the transaction is on disk. It returns the last zxid that is reserved there: up to it the server may
 // answer without another transaction. After an error the transaction may be lost and the store has failed.
 func (b *Batch) Wait() (limit int64, err error) {
-	err = b.sync()
-	if err == nil {
-		err = b.b.Close()
-	}
-	if err != nil {
+	if err := b.sync(); err != nil {
 		b.s.fail(err)
+		return 0, b.s.Err()
 	}
-	return b.limit, b.s.Err() // which may be that of a log: see logFile
+	if err := b.b.Close(); err != nil {
+		b.s.fail(err)
+		return 0, b.s.Err()
+	}
+	return b.limit, nil
 }
 
 func (b *Batch) sync() error {
 	if b.inSideLog {
 		return b.s.side.write()
 	}
-	if err := b.b.SyncWait(); err != nil {
+	if err := cmp.Or(b.b.SyncWait(), b.s.Err()); err != nil { // a log's is hidden: see logFile
 		return err
 	}
 	b.s.side.reset()

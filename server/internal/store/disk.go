@@ -6,7 +6,6 @@ import (
 	"errors"
 	"runtime"
 	"strings"
-	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -28,24 +27,23 @@ const logSize = tableSize + tableSize/8
 // It hides from Pebble that a log has failed: see logFile.
 type diskFS struct {
 	vfs.FS
-	fail func(error) // makes the store fail
+	s *Store
 }
 
 // Create creates a file.
 func (fs diskFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	base := fs.PathBase(name)
-	isLog := strings.HasSuffix(base, ".log")
 	f, err := fs.FS.Create(name, category)
-	switch {
-	case err != nil && isLog:
-		return fs.noLog(name, err)
-	case err != nil:
-		return nil, err
-	case isLog:
-		if fd := f.Fd(); fd != vfs.InvalidFd {
-			extend(fd, logSize)
+	if strings.HasSuffix(base, ".log") {
+		if err == nil && f.Fd() != vfs.InvalidFd {
+			extend(f.Fd(), logSize)
 		}
-		return &logFile{File: f, fail: fs.fail}, nil
+		return fs.log(f, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	switch {
 	case strings.HasPrefix(base, "MANIFEST-"):
 		if err := syncDir(fs.FS, fs.PathDir(name)); err != nil {
 			return nil, errors.Join(err, f.Close())
@@ -58,39 +56,37 @@ func (fs diskFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, 
 
 // ReuseForWrite renames a log that is needed no more, and opens it to write it again.
 func (fs diskFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	f, err := fs.FS.ReuseForWrite(oldname, newname, category)
-	if err != nil {
-		return fs.noLog(newname, err)
-	}
-	return &logFile{File: f, fail: fs.fail}, nil
+	return fs.log(fs.FS.ReuseForWrite(oldname, newname, category))
 }
 
-// noLog makes the store fail, and returns a file that is forgotten, in place of a log that cannot be made.
-func (fs diskFS) noLog(name string, err error) (vfs.File, error) {
-	fs.fail(err)
-	return vfs.NewMem().Create(fs.PathBase(name), vfs.WriteCategoryUnspecified)
+// log returns f as a log. If it could not be opened, the store fails, and the log is a file that is forgotten.
+func (fs diskFS) log(f vfs.File, err error) (vfs.File, error) {
+	if err != nil {
+		fs.s.fail(err)
+		f, err = vfs.NewMem().Create("log", vfs.WriteCategoryUnspecified)
+	}
+	return &logFile{f, fs.s}, err
 }
 
 // logFile is a log of Pebble's. If it fails, so does the store, and Pebble is told nothing: it would panic when it
 // begins the next log, without the lock that it then releases, which ends the process. Because the store has failed,
-// nothing that was written to the log since is acknowledged. What follows is not written, so that the log has no gap.
+// nothing that was written to the log since is acknowledged. What follows is not written, to the next log neither: no
+// transaction may be there without the one before it.
 type logFile struct {
 	vfs.File
-	fail   func(error)
-	failed atomic.Bool
+	s *Store
 }
 
 // hide makes the store fail if err is not nil.
 func (f *logFile) hide(err error) {
 	if err != nil {
-		f.failed.Store(true)
-		f.fail(err)
+		f.s.fail(err)
 	}
 }
 
 // Write writes the next bytes.
 func (f *logFile) Write(p []byte) (int, error) {
-	if !f.failed.Load() {
+	if f.s.Err() == nil {
 		_, err := f.File.Write(p)
 		f.hide(err)
 	}
@@ -138,13 +134,13 @@ func (fs diskFS) OpenDir(name string) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return directory{dir, fs.fail}, nil
+	return directory{dir, fs.s}, nil
 }
 
 // directory is a directory that Pebble syncs.
 type directory struct {
 	vfs.File
-	fail func(error)
+	s *Store
 }
 
 // Sync makes the names in the directory durable. When a marker moves, what it still makes durable is that the old
@@ -153,7 +149,7 @@ type directory struct {
 func (d directory) Sync() error {
 	err := d.File.Sync()
 	if err != nil && panics() {
-		d.fail(err)
+		d.s.fail(err)
 		return nil
 	}
 	return err

@@ -58,9 +58,8 @@ type Config struct {
 	FS     vfs.FS       // the operating system's if nil
 	Memory int          // size at which a table in memory is written to disk, in bytes; 4 MiB if 0
 	Logger *slog.Logger // silent if nil
+	damage string       // what errors say that a failure does; of a store in use if empty
 	_      struct{}
-
-	damage string // what errors say that a failure does; of a store in use if empty
 }
 
 // Store is an open database. Different goroutines may make, apply and wait for batches; one goroutine may use the rest.
@@ -213,7 +212,7 @@ func (s *Store) options(fs vfs.FS, memory int) *pebble.Options {
 	size := uint64(cmp.Or(memory, tableSize))
 	s.room = 4 * size
 	o := &pebble.Options{
-		FS:                          diskFS{fs, s.fail},
+		FS:                          diskFS{fs, s},
 		FormatMajorVersion:          pebble.FormatValueSeparation,
 		CacheSize:                   1 << 20,
 		MemTableSize:                size,

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,20 +13,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/seed-a3166700/turnstile/internal/test/soak"
-	"github.com/seed-a3166700/turnstile/server/internal/backup"
 	"github.com/seed-a3166700/turnstile/server/internal/store"
 )
 
 // diskFaults are disks that fail while they are written to.
-var diskFaults = map[string]func(errorfs.Op) bool{
-	"all": func(op errorfs.Op) bool { return op.Kind.ReadOrWrite() == errorfs.OpIsWrite },
-	"tables": func(op errorfs.Op) bool {
-		return op.Kind.ReadOrWrite() == errorfs.OpIsWrite && strings.HasSuffix(op.Path, ".sst")
-	},
-	"logs": func(op errorfs.Op) bool {
-		return op.Kind.ReadOrWrite() == errorfs.OpIsWrite && strings.HasSuffix(op.Path, ".log")
-	},
-}
+var diskFaults = map[string]func(errorfs.Op) bool{"all": writes, "tables": writesTo(".sst"), "logs": writesTo(".log")}
 
 // full returns a disk that is full from its nth write on.
 func full(disk vfs.FS, nth int64, match func(errorfs.Op) bool) (vfs.FS, *faultsFrom) {
@@ -202,24 +192,9 @@ func large(t *testing.T) []byte {
 	for i := range 25 {
 		commit(t, s, tr, create(tr, fmt.Sprintf("/n%d", i), make([]byte, 50_000)))
 	}
-	snap, err := s.Snapshot()
-	if err != nil {
+	saved := backedUp(t, s)
+	if err := s.Close(tr.Zxid()); err != nil {
 		t.Fatal(err)
 	}
-	var b bytes.Buffer
-	w := backup.NewWriter(&b)
-	for {
-		piece, err := snap.Next(nil)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err := errors.Join(err, w.Add(piece)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_, err = w.Close(snap.Summary(), "")
-	if err := errors.Join(err, snap.Close(), s.Close(tr.Zxid())); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
+	return saved
 }

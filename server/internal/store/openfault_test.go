@@ -35,17 +35,13 @@ func (f *faultsFrom) MaybeError(op errorfs.Op) error {
 // itself tries without end to write a table.
 func TestOpenOnAFailingDiskReturnsWhy(t *testing.T) {
 	t.Parallel()
-	writes := func(op errorfs.Op) bool { return op.Kind.ReadOrWrite() == errorfs.OpIsWrite }
 	for name, fault := range map[string]struct {
 		match func(errorfs.Op) bool
 		err   error
 	}{
-		"disk full": {match: writes, err: syscall.ENOSPC},
-		"no permission for tables": {
-			match: func(op errorfs.Op) bool { return writes(op) && strings.HasSuffix(op.Path, ".sst") },
-			err:   syscall.EACCES,
-		},
-		"no descriptors": {match: opens, err: syscall.EMFILE},
+		"disk full":                {match: writes, err: syscall.ENOSPC},
+		"no permission for tables": {match: writesTo(".sst"), err: syscall.EACCES},
+		"no descriptors":           {match: opens, err: syscall.EMFILE},
 		"broken reads": {
 			match: func(op errorfs.Op) bool { return op.Kind == errorfs.OpFileRead || op.Kind == errorfs.OpFileReadAt },
 			err:   syscall.EIO,
@@ -76,6 +72,13 @@ func TestOpenOnAFailingDiskReturnsWhy(t *testing.T) {
 			})
 		}
 	}
+}
+
+func writes(op errorfs.Op) bool { return op.Kind.ReadOrWrite() == errorfs.OpIsWrite }
+
+// writesTo returns what accepts writes to files whose names end so.
+func writesTo(suffix string) func(errorfs.Op) bool {
+	return func(op errorfs.Op) bool { return writes(op) && strings.HasSuffix(op.Path, suffix) }
 }
 
 func opens(op errorfs.Op) bool {

@@ -28,6 +28,16 @@ func made(t *testing.T, cfg store.Config, path string, zxid int64) []byte {
 	tr := load(t, s)
 	commit(t, s, tr, tr.CreateSession(zxid-1, 7, 4000))
 	commitInline(t, s, tr, create(tr, path, []byte(path))) // into the side log
+	saved := backedUp(t, s)
+	if err := s.Close(tr.Zxid()); err != nil {
+		t.Fatal(err)
+	}
+	return saved
+}
+
+// backedUp returns a backup of a store.
+func backedUp(t *testing.T, s *store.Store) []byte {
+	t.Helper()
 	snap, err := s.Snapshot()
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +54,7 @@ func made(t *testing.T, cfg store.Config, path string, zxid int64) []byte {
 		}
 	}
 	_, err = w.Close(snap.Summary(), "")
-	if err := errors.Join(err, snap.Close(), s.Close(tr.Zxid())); err != nil {
+	if err := errors.Join(err, snap.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -76,7 +86,7 @@ func (c *crashes) String() string { return "crashes" }
 
 // MaybeError clones, and returns no error.
 func (c *crashes) MaybeError(op errorfs.Op) error {
-	if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+	if writes(op) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.late = c.late || strings.Contains(op.Path, "restore.swap")
@@ -224,7 +234,7 @@ func (f *failing) String() string { return "failing" }
 
 // MaybeError fails the write.
 func (f *failing) MaybeError(op errorfs.Op) error {
-	if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && f.seen.Add(1) == int64(f.at) {
+	if writes(op) && f.seen.Add(1) == int64(f.at) {
 		return errors.New("injected")
 	}
 	return nil

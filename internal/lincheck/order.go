@@ -30,7 +30,7 @@ func hasOrder(model porcupine.Model, reads func(input any) bool, ops []porcupine
 		known++
 	}
 	s := orderSearch{model: model, reads: reads, ops: sorted, known: known, seed: maphash.MakeSeed()}
-	for ; s.row <= len(ops)-known && s.looked <= maxOrders; s.row++ {
+	for ; s.limit <= len(ops)-known && s.looked <= maxOrders; s.limit++ {
 		s.dead = make(map[uint64][][]byte)
 		if s.from(make([]byte, len(ops)), model.Init(), 0) {
 			return true
@@ -45,7 +45,7 @@ type orderSearch struct {
 	reads func(input any) bool
 	ops   []porcupine.Operation // by their returns
 	known int                   // how many must be done: the first ones
-	row   int                   // how many of the others may follow each other
+	limit int                   // how many of the others may follow each other
 	seed  maphash.Seed
 	// dead has what was done of the operations that may be left out, in situations from which there is no order, by the
 	// hash value of all else in the situation.
@@ -79,7 +79,7 @@ func (s *orderSearch) from(done []byte, state any, row int) bool {
 		if i >= s.known {
 			then = row + 1
 		}
-		if !ok || then > s.row || then > 0 && after == state {
+		if !ok || then > s.limit || then > 0 && after == state {
 			continue
 		}
 		done[i] = 1

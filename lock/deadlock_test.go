@@ -382,13 +382,13 @@ func TestForeignRecordsOfWaitsCountForNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := fmt.Sprintf("0x%x", uint64(sess.ID())) // the stranger's own, so that the name is right
+	own := fmt.Sprintf("__0x%x-__", uint64(sess.ID())) // the stranger's own, so that the name is right
 	// It says that who has /b waits for /a.
 	lie := fmt.Sprintf(`{"waits":[null,{"id":1,"paths":["/a"],"czxid":99,"kind":"exclusive","holds":[`+
 		`{"paths":["/b"],"token":%d,"kind":"exclusive"}]}],"confirmed":["x"]}`, blocker.Token())
 	for name, data := range map[string]string{
-		"0x1": lie, "0xffffffffffffffff": lie, "rubbish": lie, "0x2-00": "{", "0x3": `{"waits":7}`, "0x4": "",
-		"0x5": strings.Repeat("[", 100_000),
+		"__0x1-__": lie, "__0xffffffffffffffff-__": lie, "rubbish": lie, "__0x2-00__": "{", "__0x3__": `{"waits":7}`,
+		"__0x4-__": "", "__0x5-__": strings.Repeat("[", 100_000),
 		own:   `{"waits":[{"paths":[]},{"id":2,"paths":["a"]},{"id":3,"paths":["/a"],"holds":[{"paths":null}]}]}`,
 	} {
 		_, err := stranger.CreateAll(t.Context(), zk.Node{
@@ -434,7 +434,7 @@ func TestDeadlockIsNotCertainWhileAMemberIsCutOff(t *testing.T) {
 	var once sync.Once
 	var tries atomic.Int32
 	srv.Control(func(r zktest.Request) zktest.Fault { // its first record is all that others learn of it
-		if r.Session == second && r.Op == zktest.OpSetData && strings.HasPrefix(r.Path, lock.DefaultWaitsPath+"/0x") {
+		if r.Session == second && r.Op == zktest.OpSetData && strings.HasPrefix(r.Path, lock.DefaultWaitsPath+"/__0x") {
 			if tries.Add(1) > 1 { // the first one finds no node to set, and makes it
 				once.Do(func() { close(cut) })
 				return zktest.Answer(zk.NoAuth)

@@ -56,7 +56,7 @@ type detector struct {
 type detectorID struct {
 	client *zk.Client
 	path   string
-	rights string // suffix of the record's name, for its list of rights
+	rights string // part of the record's name, for its list of rights
 }
 
 // A client has no room for recipes' state, so this has all that run.
@@ -67,11 +67,8 @@ var (
 
 // publish tells others of the wait from now on, unless it has ended.
 func (w *Wait) publish() {
-	id := detectorID{client: w.Client, path: w.Path}
-	if w.Dirs.ACL != nil {
-		sum := sha256.Sum256(fmt.Append(nil, w.Dirs.ACL))
-		id.rights = "-" + hex.EncodeToString(sum[:8])
-	}
+	sum := sha256.Sum256(fmt.Append(nil, w.Dirs.ACL))
+	id := detectorID{client: w.Client, path: w.Path, rights: hex.EncodeToString(sum[:8])}
 	detectorsMu.Lock()
 	defer detectorsMu.Unlock()
 	if w.over {
@@ -228,7 +225,7 @@ func (d *detector) warn(ctx context.Context, err error) {
 }
 
 // name returns the name of the node.
-func (d *detector) name() string { return recordName(d.sess.ID()) + d.id.rights }
+func (d *detector) name() string { return recordName(d.sess.ID(), d.id.rights) }
 
 // alone finds deadlocks among the client's own waits. It need not tell others of them first: what is standing stood at
 // one time. Whether holds of other processes stand, only the server knows.
@@ -285,7 +282,7 @@ func (d *detector) put(ctx context.Context, name string, data []byte) error {
 func (d *detector) remove(name string) {
 	paths := []string{attempt.Join(d.id.path, name)}
 	if d.rang {
-		paths = append(paths, attempt.Join(d.id.path, bellName))
+		paths = append(paths, attempt.Join(d.id.path, bellName()))
 	}
 	_ = attempt.Remove(d.sess, paths...).Wait(context.Background()) // if it is refused, they go with the session
 	d.written, d.rang = nil, false
@@ -300,7 +297,7 @@ func (d *detector) listen(ctx context.Context) {
 		d.bell.Close()
 		d.bell = nil
 	}
-	_, _, w, err := d.sess.ExistsW(ctx, attempt.Join(d.id.path, bellName))
+	_, _, w, err := d.sess.ExistsW(ctx, attempt.Join(d.id.path, bellName()))
 	if err != nil {
 		return // there is the next pass
 	}
@@ -311,7 +308,7 @@ func (d *detector) listen(ctx context.Context) {
 // ring calls all who wait. The bell goes with the session that made it, or nothing would ever remove it.
 func (d *detector) ring(ctx context.Context) {
 	d.rang = true
-	_ = d.put(ctx, bellName, nil) // there is the next pass
+	_ = d.put(ctx, bellName(), nil) // there is the next pass
 }
 
 // confirm confirms the deadlocks that waits of ours are part of and that still stand, and tells of those that all

@@ -25,10 +25,11 @@ const (
 	maxClients, maxRead = 10_000, 32 << 20
 )
 
-// bellName is the node that is written with each new confirmation, so that those who wait look again.
-const bellName = "bell"
+// bellName returns the name of the node that is written with each new confirmation, so that those who wait look again.
+func bellName() string { return attempt.Mark("bell") }
 
-// recordPrefix is how names of records begin.
+// recordPrefix is how names of records begin, inside of their marks. The path is the program's choice: other nodes may
+// be there, and they stay as they are.
 const recordPrefix = "0x"
 
 // A Record is what a client tells of its waits.
@@ -48,8 +49,16 @@ type Record struct {
 	Confirmed []string `json:"confirmed,omitempty"`
 }
 
-// recordName returns the name of the record of a session, without what its rights add.
-func recordName(session int64) string { return recordPrefix + strconv.FormatUint(uint64(session), 16) }
+// recordName returns the name of a session's record for a list of rights.
+func recordName(session int64, rights string) string {
+	return attempt.Mark(recordPrefix + strconv.FormatUint(uint64(session), 16) + "-" + rights)
+}
+
+// beforeRights returns the part of a record's name that says its session.
+func beforeRights(name string) string {
+	session, _, _ := strings.Cut(name, "-")
+	return session
+}
 
 // encode returns a record's data.
 func (r Record) encode(mine map[uint64]*stuck.Wait) []byte {
@@ -77,7 +86,8 @@ func Read(ctx context.Context, sess *zk.Session, path string) (map[string]*Recor
 	if err != nil {
 		return nil, err
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, recordPrefix) })
+	prefix := strings.TrimRight(attempt.Mark(recordPrefix), "_")
+	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) })
 	names = names[:min(len(names), maxClients)]
 	records := make(map[string]*Record, len(names))
 	read := 0
@@ -99,10 +109,9 @@ func Read(ctx context.Context, sess *zk.Session, path string) (map[string]*Recor
 			if read += len(node.Data); read > maxRead {
 				return records, nil
 			}
-			session, _, _ := strings.Cut(name, "-")
 			r := new(Record)
-			if len(node.Data) > maxData || session != recordName(node.Stat.EphemeralOwner) ||
-				json.Unmarshal(node.Data, r) != nil {
+			if len(node.Data) > maxData || json.Unmarshal(node.Data, r) != nil ||
+				beforeRights(name) != beforeRights(recordName(node.Stat.EphemeralOwner, "")) {
 				continue
 			}
 			r.Session = node.Stat.EphemeralOwner

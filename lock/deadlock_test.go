@@ -389,7 +389,7 @@ func TestForeignRecordsOfWaitsCountForNothing(t *testing.T) {
 	for name, data := range map[string]string{
 		"__0x1-__": lie, "__0xffffffffffffffff-__": lie, "rubbish": lie, "__0x2-00__": "{", "__0x3__": `{"waits":7}`,
 		"__0x4-__": "", "__0x5-__": strings.Repeat("[", 100_000),
-		own:   `{"waits":[{"paths":[]},{"id":2,"paths":["a"]},{"id":3,"paths":["/a"],"holds":[{"paths":null}]}]}`,
+		own: `{"waits":[{"paths":[]},{"id":2,"paths":["a"]},{"id":3,"paths":["/a"],"holds":[{"paths":null}]}]}`,
 	} {
 		_, err := stranger.CreateAll(t.Context(), zk.Node{
 			Path: lock.DefaultWaitsPath + "/" + name, Data: []byte(data), Mode: zk.Ephemeral,

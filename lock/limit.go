@@ -7,6 +7,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"path"
+	"slices"
 	"strconv"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
@@ -93,31 +95,81 @@ func (l Limit) same(data []byte) error {
 	}
 }
 
-// store writes the limit of a semaphore at path if it is to be stored and is not yet, and returns ErrLimit if another
-// one is.
-func (l Limit) store(ctx context.Context, sess *zk.Session, dir *line.Line) error {
-	if !l.stored {
+// store writes the limit if it is to be stored and is not yet, and returns ErrLimit if another one is. The node that has
+// it is one that servers do not remove.
+func (s *Semaphore) store(ctx context.Context, sess *zk.Session) error {
+	if !s.limit.stored {
 		return nil
 	}
+	node := zk.Node{Path: s.name, Data: strconv.AppendInt(nil, int64(s.limit.permits), 10), ACL: s.cfg.ACL}
 	for {
-		data, stat, err := sess.Get(ctx, dir.Dir)
+		data, stat, err := sess.Get(ctx, s.name)
 		switch {
 		case errors.Is(err, zk.NoNode):
-			if err := dir.MakeDir(ctx, sess); err != nil {
+			if _, err = sess.CreateNode(ctx, node); errors.Is(err, zk.NoNode) {
+				dirs := attempt.Dirs{Keep: attempt.Forever, ACL: s.cfg.ACL, AnyACL: s.cfg.AnyACL, Above: true}
+				err = dirs.Make(ctx, sess, path.Dir(s.name))
+			}
+		case err == nil && len(data) > 0:
+			if err := s.limit.same(data); err != nil {
 				return err
 			}
-			continue
-		case err != nil:
-			return err
-		case len(data) > 0:
-			return l.same(data)
+			if err = s.secure(ctx, sess, stat); err == nil {
+				return nil
+			}
+		case err == nil && s.cfg.Layout == Kazoo:
+			err = remake(ctx, sess, node, stat)
+		case err == nil:
+			if err = s.secure(ctx, sess, stat); err == nil {
+				_, err = sess.Set(ctx, s.name, node.Data, stat.Version)
+			}
 		}
-		// Our answer may be lost, or another client may be quicker. Either way, the next read has what counts.
-		_, err = sess.Set(ctx, dir.Dir, strconv.AppendInt(nil, int64(l.permits), 10), stat.Version)
-		if err != nil && !errors.Is(err, zk.BadVersion) && !errors.Is(err, zk.NoNode) {
-			return err
+		switch {
+		case err == nil, errors.Is(err, zk.NodeExists), errors.Is(err, zk.BadVersion), errors.Is(err, zk.NoNode):
+			// Another client was quicker. The next read has what counts, also after an answer that was lost.
+		default:
+			if err := attempt.Again(ctx, sess, err); err != nil {
+				return err
+			}
 		}
 	}
+}
+
+// secure makes sure, once for each node that it meets, that servers do not remove the node (see attempt.Secure). Of
+// kazoo's layout every child is a permit: there store makes the node itself, or one that kazoo has made persists.
+func (s *Semaphore) secure(ctx context.Context, sess *zk.Session, node zk.Stat) error {
+	if s.cfg.Layout == Kazoo || s.secured.Load() == node.Czxid {
+		return nil
+	}
+	err := attempt.Secure(ctx, sess, s.name, s.cfg.ACL)
+	if errors.Is(err, zk.NoAuth) && node.DataLength > 0 {
+		err = nil // that was for the client that has stored it
+	}
+	if err == nil {
+		s.secured.Store(node.Czxid)
+	}
+	return err
+}
+
+// remake replaces a node without a limit, which may be a container that another recipe has left, by one that lasts.
+// Recipes make containers only with an open list, so the node has the same list afterwards; one with another list has
+// been made by hand, and is set.
+func remake(ctx context.Context, sess *zk.Session, node zk.Node, old zk.Stat) error {
+	acl, _, err := sess.GetACL(ctx, node.Path)
+	switch {
+	case errors.Is(err, zk.NoAuth), err == nil && !slices.Equal(acl, zk.OpenACL()):
+		_, err = sess.Set(ctx, node.Path, node.Data, old.Version)
+		return err
+	case err != nil:
+		return err
+	}
+	node.ACL = nil
+	_, err = sess.Multi(ctx, zk.DeleteOp(node.Path, old.Version), zk.CreateNodeOp(node))
+	if errors.Is(err, zk.NotEmpty) {
+		const text = "%w: %s has children but no limit: another recipe uses it; choose another path"
+		return fmt.Errorf(text, zk.NotEmpty, node.Path)
+	}
+	return err
 }
 
 // readCount reads what a counter with layout Int and Curator's SharedCount write.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
@@ -33,12 +34,12 @@ const MaxPermits = 1000
 // tokens would admit only the latest of several holders, so use guards here.
 type Semaphore struct {
 	base
-	limit  Limit
-	dir    line.Line
-	queue  line.Line
-	leases line.Line
-	pool   line.Pool
-	access attempt.Access // to the path itself
+	limit   Limit
+	queue   line.Line
+	leases  line.Line
+	pool    line.Pool
+	access  attempt.Access // to the path itself
+	secured atomic.Int64   // the number of the transaction that made the node, if servers do not remove it
 
 	mu      sync.Mutex // guards the tickets; never held while anything is waited for
 	tickets ticket     // the head of a ring of callers that have not joined the line yet
@@ -68,7 +69,6 @@ func NewSemaphore(client *zk.Client, path string, limit Limit, config SemaphoreC
 	s := &Semaphore{base: base{client: client, name: path, cfg: cfg}, limit: limit}
 	s.tickets.init()
 	s.access.ACL, s.access.AnyACL = cfg.ACL, cfg.AnyACL
-	s.dir = line.Line{Dir: path, ACL: cfg.ACL, AnyACL: cfg.AnyACL, Lasting: true}
 	switch {
 	case cfg.Layout == Both:
 		return nil, attempt.Bad("lock: %s: a semaphore has one layout; use Curator or Kazoo", path)
@@ -165,7 +165,7 @@ func (s *Semaphore) permits(ctx context.Context, n int, take contend) (*Hold, er
 			if err := s.access.Check(ctx, sess, s.name); err != nil { // its line and its permits may be below
 				return nil, err
 			}
-			if err := s.limit.store(ctx, sess, &s.dir); err != nil {
+			if err := s.store(ctx, sess); err != nil {
 				return nil, err
 			}
 			return take(ctx, sess, queued)

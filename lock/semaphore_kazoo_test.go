@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -108,27 +109,68 @@ func TestKazoosLeasesAndItsWaitersCount(t *testing.T) {
 	})
 }
 
-// kazoo's Semaphore fails on a path that has null for its data, if it looks before the limit is stored.
+// kazoo's Semaphore fails on a path that has null for its data, so the path is made with its limit.
 //
 // Promise: 1
-func TestPathWithoutALimitYetHasDataThatKazooCanRead(t *testing.T) {
+func TestPathIsMadeWithItsLimit(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		held, store := context.WithCancel(t.Context())
 		w.Control(func(r zktest.Request) zktest.Fault {
-			if r.Op == zktest.OpSetData {
-				return zktest.Until(held)
+			if r.Op == zktest.OpSetData && r.Path == path {
+				t.Errorf("the path was made without its limit: %+v", r)
 			}
 			return zktest.Pass
 		})
-		waiting := waits(t.Context(), w.kazoos(2, 1).Lock)
-		synctest.Wait()
-		data, _, err := w.Session(t, 20*time.Second).Get(t.Context(), path)
-		if err != nil || data == nil || len(data) > 0 {
-			t.Errorf("got %#v, %v, want no data that is not null", data, err)
-		}
-		store()
-		unlock(t, got(t, waiting))
+		unlock(t, locked(t, w.kazoos(2, 1).Lock))
 	})
+}
+
+// A path without a limit may be a container that another recipe has left: it is made anew, once, though replies are
+// lost. One with a list of its own was made by hand, and only set.
+//
+// Promise: 1
+func TestLimitIsStoredInANodeThatStays(t *testing.T) {
+	t.Parallel()
+	readOnly := []zk.ACL{{Perms: zk.PermAll &^ zk.PermAdmin, ID: zk.ID{Scheme: "world", ID: "anyone"}}}
+	for name, node := range map[string]zk.Node{
+		"container": {Path: path, Mode: zk.Container},
+		"by hand":   {Path: path, ACL: readOnly},
+	} {
+		for fault, f := range map[string]zktest.Fault{
+			"none": zktest.Pass, "lost reply": zktest.DropReply, "cut": zktest.CutBefore,
+			"refused": zktest.Answer(zk.ThrottledOp),
+		} {
+			t.Run(name+" "+fault, func(t *testing.T) {
+				inWorld(t, func(t *testing.T, w *world) {
+					sess := w.Session(t, 20*time.Second)
+					if _, err := sess.CreateAll(t.Context(), node, zk.Parents{}); err != nil {
+						t.Fatal(err)
+					}
+					old, _, _ := sess.Exists(t.Context(), path)
+					hit := false
+					w.Control(func(r zktest.Request) zktest.Fault {
+						stores := r.Op == zktest.OpMulti && r.Parts[0].Path == path || r.Op == zktest.OpSetData
+						if r.Session == sess.ID() || hit || !stores {
+							return zktest.Pass
+						}
+						hit = true
+						return f
+					})
+					unlock(t, locked(t, w.kazoos(2, 1).Lock))
+					data, stat, err := sess.Get(t.Context(), path)
+					if err != nil || string(data) != "2" {
+						t.Errorf("got %q, %v, want the limit", data, err)
+					}
+					acl, _, err := sess.GetACL(t.Context(), path)
+					if err != nil || node.ACL != nil && !slices.Equal(acl, node.ACL) {
+						t.Errorf("got %v, %v, want the list as before", acl, err)
+					}
+					if anew := stat.Czxid != old.Czxid; !hit || anew != (node.ACL == nil) {
+						t.Errorf("the node was made anew: %t; a request was met: %t", anew, hit)
+					}
+				})
+			})
+		}
+	}
 }
 
 // Promise: 1

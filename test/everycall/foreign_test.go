@@ -149,7 +149,8 @@ func TestNodesOfOtherProgramsBesideThePathStay(t *testing.T) {
 						t.Error(err)
 					}
 					for _, p := range foreign {
-						if stat, exists, err := sess.Exists(t.Context(), p); !exists || err != nil || stat.Version != 0 {
+						stat, exists, err := sess.Exists(t.Context(), p)
+						if !exists || err != nil || stat.Version != 0 {
 							t.Errorf("%s: got exists %t, %+v, %v, want that it stays as it is", p, exists, stat, err)
 						}
 					}

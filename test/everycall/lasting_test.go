@@ -101,6 +101,16 @@ var lasting = map[string]struct {
 		func(ctx context.Context, c *zk.Client, path string) error { return count(ctx, c, path, 2) },
 		nil,
 	},
+	"semaphore": {
+		storedLimit(2, lock.Curator, nil),
+		storedLimit(3, lock.Curator, lock.ErrLimit),
+		nil,
+	},
+	"semaphore like kazoo's": {
+		storedLimit(2, lock.Kazoo, nil),
+		storedLimit(3, lock.Kazoo, lock.ErrLimit),
+		nil,
+	},
 	"lease": {
 		func(ctx context.Context, c *zk.Client, path string) error { return take(ctx, c, path, "me") },
 		func(ctx context.Context, c *zk.Client, path string) error {
@@ -175,7 +185,8 @@ func (p place) put(ctx context.Context, c *zk.Client, path string, put onPath) (
 	if !p.fresh {
 		err = put(ctx, c, path)
 	}
-	if p.lock != "/.." && errors.Is(err, queue.ErrNotQueue) { // a queue has its path alone, and says so
+	// A queue has its path alone, and says so; and so has a semaphore like kazoo's, of which each child is a permit.
+	if p.lock != "/.." && (errors.Is(err, queue.ErrNotQueue) || errors.Is(err, zk.NotEmpty)) {
 		err = errRefused
 	}
 	return lockPath, errors.Join(err, hold.UnlockWait(ctx))
@@ -307,6 +318,27 @@ func take(ctx context.Context, c *zk.Client, path, holder string) error {
 		_, err = l.Take(ctx)
 	}
 	return err
+}
+
+// storedLimit takes a permit of a semaphore that stores that limit, and wants the error.
+func storedLimit(limit int, layout lock.Layout, want error) onPath {
+	return func(ctx context.Context, c *zk.Client, path string) error {
+		s, err := lock.NewSemaphore(c, path, lock.StoredLimit(limit), lock.SemaphoreConfig{Layout: layout})
+		if err != nil {
+			return err
+		}
+		hold, err := s.TryAcquire(ctx, 1)
+		if want != nil && !errors.Is(err, want) {
+			return fmt.Errorf("got %w, want %w", err, want)
+		}
+		if hold != nil {
+			err = hold.UnlockWait(ctx)
+		}
+		if errors.Is(err, want) {
+			return nil
+		}
+		return err
+	}
 }
 
 func raise(ctx context.Context, c *zk.Client, path string, token fence.Token) error {

@@ -5,6 +5,7 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -21,42 +22,48 @@ import (
 func TestChangeThatIsDoneAfterItsHoldHasEndedLeavesNoNode(t *testing.T) {
 	t.Parallel()
 	for name := range changes(nil) {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				m := rwmutex(t, w.Client(t, certainTimeout), lock.RWConfig{})
-				c := changes(m)[name]
-				hold := locked(t, c.take)
-				id := hold.Session().ID()
-				var late atomic.Bool
-				done := false
-				refuse := zktest.WithoutQuorum(id)
-				w.Control(func(r zktest.Request) zktest.Fault {
-					creates := r.Op == zktest.OpCreate ||
-						slices.ContainsFunc(r.Parts, func(p zktest.Part) bool { return p.Op == zktest.OpCreate })
-					if done = done || late.Load() && r.Session == id && creates; done {
-						return zktest.Pass
+		for _, rest := range []time.Duration{0, delay} {
+			t.Run(fmt.Sprint(name, " ", rest), func(t *testing.T) {
+				inWorld(t, func(t *testing.T, w *world) {
+					m := rwmutex(t, w.Client(t, certainTimeout), lock.RWConfig{Delay: rest})
+					c := changes(m)[name]
+					hold := locked(t, c.take)
+					id := hold.Session().ID()
+					var late atomic.Bool
+					done := false
+					refuse := zktest.WithoutQuorum(id)
+					w.Control(func(r zktest.Request) zktest.Fault {
+						creates := r.Op == zktest.OpCreate ||
+							slices.ContainsFunc(r.Parts, func(p zktest.Part) bool { return p.Op == zktest.OpCreate })
+						if done = done || late.Load() && r.Session == id && creates; done {
+							return zktest.Pass
+						}
+						return refuse(r)
+					})
+					changed := make(chan error, 1)
+					go func() { changed <- c.to(t.Context(), hold) }()
+					<-hold.Context().Done()
+					time.Sleep(certainTimeout) // it was given up by then
+					late.Store(true)
+					if err := <-changed; !errors.Is(err, zk.ErrUncertain) {
+						t.Errorf("got %v, want zk.ErrUncertain", err)
 					}
-					return refuse(r)
+					time.Sleep(certainTimeout)
+					if err := hold.Session().Err(); err != nil {
+						t.Fatalf("the session has ended, and all of its nodes: %v", err)
+					}
+					w.Control(nil)
+					w.empty(path)
+					marks, _, err := w.Session(t, certainTimeout).Children(t.Context(), path+"-__delay__")
+					if rest > 0 && (len(marks) != 1 || err != nil) {
+						t.Errorf("got the marks %v, %v, want one: the holder may still be at work", marks, err)
+					}
+					if err := hold.Unlock(); !errors.Is(err, zk.ErrUncertain) {
+						t.Errorf("Unlock: got %v, want zk.ErrUncertain", err)
+					}
 				})
-				changed := make(chan error, 1)
-				go func() { changed <- c.to(t.Context(), hold) }()
-				<-hold.Context().Done()
-				time.Sleep(certainTimeout) // it was given up by then
-				late.Store(true)
-				if err := <-changed; !errors.Is(err, zk.ErrUncertain) {
-					t.Errorf("got %v, want zk.ErrUncertain", err)
-				}
-				time.Sleep(certainTimeout)
-				if err := hold.Session().Err(); err != nil {
-					t.Fatalf("the session has ended, and all of its nodes: %v", err)
-				}
-				w.Control(nil)
-				w.empty(path)
-				if err := hold.Unlock(); !errors.Is(err, zk.ErrUncertain) {
-					t.Errorf("Unlock: got %v, want zk.ErrUncertain", err)
-				}
 			})
-		})
+		}
 	}
 }
 

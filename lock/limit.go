@@ -95,8 +95,8 @@ func (l Limit) same(data []byte) error {
 	}
 }
 
-// store writes the limit if it is to be stored and is not yet, and returns ErrLimit if another one is. The node that has
-// it is one that servers do not remove.
+// store writes the limit if it is to be stored and is not yet, and returns ErrLimit if another one is. The node is
+// one that servers do not remove.
 func (s *Semaphore) store(ctx context.Context, sess *zk.Session) error {
 	if !s.limit.stored {
 		return nil

@@ -30,12 +30,13 @@ type Ownership struct {
 
 	mu         sync.Mutex // guards the fields below; never held while anything is waited for
 	own        *Own
-	turn       int              // of the next token
-	asked      *string          // the key of the last request for it, nil if there was none
-	exchanging bool             // own is being exchanged for another
-	gone       bool             // it vanished meanwhile: by that, or by another client
-	stoppedAt  time.Time        // the first call of Stop
-	removal    *attempt.Removal // of own, once the ownership was released; nil before
+	turn       int                         // of the next token
+	asked      *string                     // the key of the last request for it, nil if there was none
+	exchanging bool                        // own is being exchanged for another
+	gone       bool                        // it vanished meanwhile: by that, or by another client
+	stoppedAt  time.Time                   // the first call of Stop
+	removal    *attempt.Removal            // of own, once the ownership was released; nil before
+	giveUp     func(*Own) *attempt.Removal // how it was
 }
 
 // Begin begins the ownership of a contender that is first. If its nodes give no token it releases them and returns
@@ -188,7 +189,7 @@ func (o *Ownership) Lost(cause error, cooldown time.Duration) {
 
 // Exchange puts the ownership on the contender that swap returns, which releases the old one; the ownership goes on
 // without a gap. If swap fails, nothing changes. It must not run twice at a time. If the ownership is released
-// meanwhile, so is the new contender.
+// meanwhile, so is the new contender, in the same way: its marks stay if the holder may still be at work.
 func (o *Ownership) Exchange(swap func() (*Own, error)) error {
 	o.mu.Lock()
 	o.exchanging = true
@@ -199,7 +200,7 @@ func (o *Ownership) Exchange(swap func() (*Own, error)) error {
 	o.exchanging = false
 	switch {
 	case err == nil && o.removal != nil:
-		next.Release()
+		o.giveUp(next)
 		err = context.Cause(o.ctx)
 	case err == nil:
 		o.own = next
@@ -238,7 +239,7 @@ func (o *Ownership) release(cause error, how func(*Own) *attempt.Removal) *attem
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.removal == nil {
-		o.removal = how(o.own)
+		o.removal, o.giveUp = how(o.own), how
 	}
 	return o.removal
 }

@@ -11,7 +11,38 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
 )
+
+// Promise: 2
+func TestRevocationIsHeardAfterAReadOfTheHoldersWasRefused(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		hold := acquire(t, w.mutex(lock.Config{}))
+		letHoldsAge()
+		refused := 0
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Session == hold.Session().ID() && r.Op == zktest.OpGetData && r.Path == hold.Path() && refused < 3 {
+				refused++
+				return zktest.Answer(zk.NoAuth)
+			}
+			return zktest.Pass
+		})
+		done := w.revoke(lock.RevokeOptions{Grace: time.Minute})
+		select {
+		case <-hold.Context().Done():
+		case r := <-done:
+			t.Fatalf("got %+v, and the holder has heard nothing", r)
+		}
+		if cause := context.Cause(hold.Context()); !errors.Is(cause, lock.ErrRevoked) || refused != 3 {
+			t.Errorf("got %v after %d refusals, want lock.ErrRevoked", cause, refused)
+		}
+		unlock(t, hold)
+		if r := <-done; r.err != nil || r.list[0].Ending != lock.EndingReleased {
+			t.Errorf("got %+v, want that the holder released it", r)
+		}
+	})
+}
 
 // An answer that comes after the hold has nothing to say about the next one, and the next one was not asked.
 //

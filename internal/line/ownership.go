@@ -143,14 +143,22 @@ func (o *Ownership) Spent() bool {
 	return o.asked != nil || o.turn >= Turns
 }
 
+// watch watches the nodes until the ownership has ended or has other ones. It goes on after a refusal that does not
+// pass: the nodes stand, and another client may yet ask for them or delete them.
 func (o *Ownership) watch() {
 	own := o.Own()
 	var tell func([]byte)
 	if o.changed != nil {
 		tell = func(data []byte) { o.changed(o, data) }
 	}
-	if err := own.Watch(o.ctx, tell); errors.Is(err, ErrGone) {
-		o.Gone(own.Path())
+	for tries := 0; ; tries++ {
+		err := own.Watch(o.ctx, tell)
+		if errors.Is(err, ErrGone) {
+			o.Gone(own.Path())
+		}
+		if err == nil || errors.Is(err, ErrGone) || attempt.Pause(o.ctx, o.sess, tries) != nil {
+			return
+		}
 	}
 }
 

@@ -86,13 +86,11 @@ func (s *Simple) Lock(ctx context.Context) (*Hold, error) {
 // read, or an attempt to write if another client is quicker.
 func (s *Simple) TryLock(ctx context.Context) (*Hold, error) {
 	return s.lock(ctx, func(ctx context.Context, sess *zk.Session, _ func(*line.Own)) (*line.Own, error) {
-		switch _, exists, err := sess.Exists(ctx, s.name); {
-		case err != nil:
-			return nil, err
-		case exists:
-			return nil, ErrHeld
+		own, err := s.node.TryTake(ctx, sess)
+		if own == nil && err == nil {
+			err = ErrHeld
 		}
-		return s.node.Take(ctx, sess, func() error { return ErrHeld })
+		return own, err
 	})
 }
 

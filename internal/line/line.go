@@ -119,7 +119,8 @@ func (l *Line) taken(children []string) int {
 	return len(Contenders(children, l.Markers))
 }
 
-// Empty reports whether no contender stands in any of the lines.
+// Empty reports whether no contender stands in any of the lines. One that stands where others may write is an error:
+// anyone can have put it there.
 func Empty(ctx context.Context, sess *zk.Session, lines ...*Line) (bool, error) {
 	b := sess.Batch()
 	listed := make([]*zk.Future[zk.Children], len(lines))
@@ -134,7 +135,7 @@ func Empty(ctx context.Context, sess *zk.Session, lines ...*Line) (bool, error) 
 			return false, err
 		}
 		if slices.ContainsFunc(Contenders(children.Names, l.Markers), l.Blocks) {
-			return false, nil
+			return false, l.checkACL(ctx, sess)
 		}
 	}
 	return true, nil
@@ -159,7 +160,7 @@ func (l *Line) dirs() attempt.Dirs {
 }
 
 // checkACL returns an error if the line's directory, or one above it, grants more than its contenders' nodes. It looks
-// once, when a contender of ours stands there. From then on only those whom ACL allows to could replace the directory.
+// once, when a contender stands there. From then on only those whom ACL allows to could replace the directory.
 func (l *Line) checkACL(ctx context.Context, sess *zk.Session) error {
 	return l.checkOnce(ctx, sess, l.Dir, &l.checked)
 }

@@ -21,6 +21,25 @@ type NodeLock struct {
 	Ours func(data []byte, guid string) bool // whether it carries that identifier
 }
 
+// TryTake is Take for a caller that does not wait. It returns nil if another contender has the node, as a rule after
+// one read.
+func (l *NodeLock) TryTake(ctx context.Context, sess *zk.Session) (*Own, error) {
+	switch _, exists, err := sess.Exists(ctx, l.Path); {
+	case err != nil:
+		return nil, err
+	case exists:
+		return nil, l.Line.checkACL(ctx, sess)
+	}
+	own, err := l.Take(ctx, sess, func() error { return errTaken })
+	if errors.Is(err, errTaken) {
+		return nil, nil
+	}
+	return own, err
+}
+
+// errTaken says that another contender has the node.
+var errTaken = errors.New("the node exists")
+
 // Take makes the node, and waits until it can. Full is called whenever another contender has it, and ends the attempt
 // with its error if it returns one.
 //
@@ -60,7 +79,9 @@ func (l *NodeLock) Take(ctx context.Context, sess *zk.Session, full func() error
 			}
 			err = l.Line.MakeDir(ctx, sess)
 		case errors.Is(err, zk.NodeExists):
-			err = l.awaitGone(ctx, sess, full)
+			if err = l.Line.checkACL(ctx, sess); err == nil { // or anyone can have made it
+				err = l.awaitGone(ctx, sess, full)
+			}
 		default:
 			if err = attempt.Again(ctx, sess, err); err != nil {
 				creation.Cancel() // the search for it may be what was refused

@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,6 +133,34 @@ func TestNobodyWaitsAfterAnUnlock(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Many holders were lost and never followed: as readers are, and sets. Their delays pass together, and all of their
+// marks go.
+func TestThousandsOfMarksAreOutwaitedAtOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		const n = 1100 // more than are asked for at once
+		sess := w.Session(t, 20*time.Second)
+		dir := zk.Node{Path: lock.DelayPath(path)}
+		if _, err := sess.CreateAll(t.Context(), dir, zk.Parents{}); err != nil {
+			t.Fatal(err)
+		}
+		var marks []zk.Op
+		for i := range n {
+			data := fmt.Sprintf(`{"delayNs":%d}`, delay-time.Duration(i)*time.Millisecond)
+			marks = append(marks, zk.CreateOp(fmt.Sprintf("%s/lost-%d", dir.Path, i), []byte(data), zk.Persistent))
+		}
+		if _, err := sess.Multi(t.Context(), marks...); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		hold := acquire(t, w.delayed())
+		waited(t, begin, delay)
+		if names, _, err := sess.Children(t.Context(), dir.Path); err != nil || len(names) != 1 {
+			t.Errorf("got %d marks, %v, want the holder's", len(names), err)
+		}
+		unlock(t, hold)
+	})
 }
 
 // What was lost while it only waited for the lock, or for the delay, had nothing under way.

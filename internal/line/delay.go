@@ -268,65 +268,57 @@ func (p *position) lost(ctx context.Context, names, passed []string) (left time.
 func (p *position) lostNow(
 	ctx context.Context, names []string, found func(name string, left time.Duration),
 ) (lost []string, err error) {
-	dir := path.Dir(p.mark)
-	b := p.own.sess.Batch()
-	marks, nodes := make([]*zk.Future[zk.Data], len(names)), make([]*zk.Future[zk.Existence], len(names))
-	for i, name := range names {
+	dir, sess := path.Dir(p.mark), p.own.sess
+	marks := []string{p.mark} // made a moment ago, by the server's clock
+	for _, name := range names {
+		marks = append(marks, attempt.Join(dir, name))
+	}
+	nodes := make(map[string]*zk.Future[zk.Existence], len(marks))
+	ask := func(b *zk.Batch, mark string) *zk.Future[zk.Data] {
+		read := b.Get(mark)
 		// A node is looked for after its mark was read: if it is not there, it will not be again.
-		marks[i], nodes[i] = b.Get(attempt.Join(dir, name)), b.Exists(attempt.Join(p.line.Dir, name))
+		nodes[mark] = b.Exists(attempt.Join(p.line.Dir, path.Base(mark)))
+		return read
 	}
-	ours := b.Get(p.mark) // made a moment ago, by the server's clock
-	b.Send()
-	now, err := ours.Get(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var noticed []noticing
-	stamps := p.own.sess.Batch()
-	for i, name := range names {
-		read, err := marks[i].Get(ctx)
-		if errors.Is(err, zk.NoNode) {
+	var now int64
+	var noticed []string
+	records, versions := make(map[string]delayRecord), make(map[string]int32)
+	for mark, f := range attempt.Each(sess, marks, ask) {
+		read, err := f.Get(ctx)
+		if errors.Is(err, zk.NoNode) && mark != p.mark {
 			continue
 		}
-		node, nodeErr := nodes[i].Get(ctx)
+		node, nodeErr := nodes[mark].Get(ctx)
 		if err := errors.Join(err, nodeErr); err != nil {
 			return nil, err
 		}
-		if node.Exists {
-			continue
-		}
 		r := p.record(read.Data)
-		if r.Lost {
-			lost = append(lost, name)
-			found(name, r.left(now.Stat.Ctime-read.Stat.Mtime))
-			continue
+		switch {
+		case mark == p.mark:
+			now = read.Stat.Ctime
+		case node.Exists:
+		case r.Lost:
+			lost = append(lost, path.Base(mark))
+			found(path.Base(mark), r.left(now-read.Stat.Mtime))
+		default: // the first contender that finds another one lost sets Lost in its mark
+			r.Lost = true
+			noticed = append(noticed, mark)
+			records[mark], versions[mark] = r, read.Stat.Version
 		}
-		r.Lost = true
-		sent := stamps.Set(attempt.Join(dir, name), r.encode(), read.Stat.Version)
-		noticed = append(noticed, noticing{name, r.Delay, sent})
 	}
-	if len(noticed) == 0 {
-		return lost, nil
-	}
-	stamps.Send()
-	for _, n := range noticed {
-		switch _, err := n.sent.Get(ctx); {
+	for mark, f := range attempt.Each(sess, noticed, func(b *zk.Batch, mark string) *zk.Future[zk.Stat] {
+		return b.Set(mark, records[mark].encode(), versions[mark])
+	}) {
+		switch _, err := f.Get(ctx); {
 		case errors.Is(err, zk.NoNode): // it left between the two reads
 			continue
 		case err != nil && !errors.Is(err, zk.BadVersion): // or another contender was quicker
 			return nil, err
 		}
-		lost = append(lost, n.name)
-		found(n.name, n.delay)
+		lost = append(lost, path.Base(mark))
+		found(path.Base(mark), records[mark].Delay)
 	}
 	return lost, nil
-}
-
-// A noticing is what the first contender does that finds another one lost: it sets Lost in its mark.
-type noticing struct {
-	name  string
-	delay time.Duration
-	sent  *zk.Future[zk.Stat]
 }
 
 // record reads a mark. One that cannot be read is not one of ours, and counts with our own delay.
@@ -353,14 +345,14 @@ func (p *position) clear(ctx context.Context, names []string) error {
 		return nil
 	}
 	_, err := attempt.Ask(ctx, p.own.sess, func() (none struct{}, err error) {
-		b := p.own.sess.Batch()
-		gone := make([]*zk.Future[struct{}], len(names))
-		for i, name := range names {
-			gone[i] = b.Delete(attempt.Join(path.Dir(p.mark), name), -1)
-		}
-		node := b.Exists(p.nodes[0].path)
-		b.Send()
-		for _, f := range gone {
+		var node *zk.Future[zk.Existence] // asked for behind the last of them
+		for _, f := range attempt.Each(p.own.sess, names, func(b *zk.Batch, name string) *zk.Future[struct{}] {
+			gone := b.Delete(attempt.Join(path.Dir(p.mark), name), -1)
+			if name == names[len(names)-1] {
+				node = b.Exists(p.nodes[0].path)
+			}
+			return gone
+		}) {
 			if _, err := f.Get(ctx); err != nil && !errors.Is(err, zk.NoNode) {
 				return none, err
 			}

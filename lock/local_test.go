@@ -455,6 +455,28 @@ func TestManyGoroutinesThatJoinAtATimeShareLists(t *testing.T) {
 	})
 }
 
+// So do those that only try.
+func TestManyGoroutinesThatTryAtATimeShareLists(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		const n = 200
+		hold := acquire(t, w.mutex(lock.Config{}))
+		s, m := rwmutex(t, w.Client(t, 20*time.Second), lock.RWConfig{}), w.Traffic()
+		var all sync.WaitGroup
+		for range n {
+			all.Go(func() {
+				if _, err := s.TryLock(t.Context()); !errors.Is(err, lock.ErrHeld) {
+					t.Errorf("got %v, want lock.ErrHeld", err)
+				}
+			})
+		}
+		all.Wait()
+		if got := w.Traffic().Requests[zktest.OpGetChildren] - m.Requests[zktest.OpGetChildren]; got > n/4 {
+			t.Errorf("got %d lists for %d goroutines, want a few", got, n)
+		}
+		unlock(t, hold)
+	})
+}
+
 // The connection breaks while goroutines join, and some leave: those that stay are served, and no node stays.
 func TestGoroutinesThatShareListsSurviveFaults(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

@@ -9,7 +9,6 @@ import (
 // than the one that excludes others, contenders may have come in between: to count as first then makes two holders.
 func TestReplacementInfersThatItIsFirstFromTheVeryNextNumberOnly(t *testing.T) {
 	t.Parallel()
-	l := &Line{Blocks: func(Contender) bool { return true }, Prefix: func(guid string) string { return guid }}
 	contender := func(name string, seq int32) Contender {
 		return Contender{Name: fmt.Sprintf("%s-lock-%010d", name, seq), Seq: seq, Marker: "lock-"}
 	}
@@ -21,20 +20,24 @@ func TestReplacementInfersThatItIsFirstFromTheVeryNextNumberOnly(t *testing.T) {
 		want     int // ahead of the new one
 		nearest  int32
 		oldNodes int
+		readers  bool // they do not block each other
 	}{
-		"the next number":                         {seq: 8, infers: true},
-		"one came in between":                     {seq: 9},
-		"many came in between":                    {seq: 20},
-		"an earlier number":                       {seq: 6},
-		"the same number":                         {seq: 7},
-		"the old one was not first":               {ahead: 1, seq: 8},
-		"the old one's line was not listed":       {ahead: unknown, seq: 8},
-		"behind the last of those listed":         {behind: []int{8, 9}, seq: 10, infers: true, want: 2, nearest: 9},
-		"one came behind the last of them":        {behind: []int{8, 9}, seq: 11},
-		"many came behind the last of them":       {behind: []int{8, 9}, seq: 30},
-		"two nodes take two numbers":              {oldNodes: 2, seq: 9, infers: true},
-		"two nodes, and a number that is another": {oldNodes: 2, seq: 10},
+		"the next number":                          {seq: 8, infers: true},
+		"one came in between":                      {seq: 9},
+		"many came in between":                     {seq: 20},
+		"an earlier number":                        {seq: 6},
+		"the same number":                          {seq: 7},
+		"the old one was not first":                {ahead: 1, seq: 8},
+		"the old one's line was not listed":        {ahead: unknown, seq: 8},
+		"behind the last of those listed":          {behind: []int{8, 9}, seq: 10, infers: true, want: 2, nearest: 9},
+		"one came behind the last of them":         {behind: []int{8, 9}, seq: 11},
+		"many came behind the last of them":        {behind: []int{8, 9}, seq: 30},
+		"one behind did not block, and may do now": {behind: []int{8}, seq: 9, readers: true},
+		"two nodes take two numbers":               {oldNodes: 2, seq: 9, infers: true},
+		"two nodes, and a number that is another":  {oldNodes: 2, seq: 10},
 	} {
+		l := &Line{Prefix: func(guid string) string { return guid }}
+		l.Blocks = func(Contender) bool { return !row.readers }
 		old := &position{line: l, self: contender("old", 7), ahead: row.ahead}
 		old.nodes = make([]*node, max(1, row.oldNodes))
 		for i := range old.nodes {

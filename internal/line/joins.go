@@ -78,19 +78,28 @@ func (j *joins) listed(names []string) {
 	j.size = size
 }
 
-// list returns the line's contenders, by a list that was asked for after the call. All that call it while another list
-// is under way share the next one.
+// list returns the line's contenders, by a list that was asked for after the call.
 func (l *Line) list(ctx context.Context, sess *zk.Session) ([]Contender, error) {
+	return l.listing(sess).wait(ctx)
+}
+
+// listing has the line listed after the call. All that call it while another list is under way share the next one.
+func (l *Line) listing(sess *zk.Session) *listing {
 	j := &l.joins
 	j.mu.Lock()
+	defer j.mu.Unlock()
 	w := j.last
 	if w == nil || w.started || w.sess != sess {
 		before := w
 		w = &listing{sess: sess, done: make(chan struct{})}
 		j.last = w
-		go l.run(w, before) //nolint:contextcheck // others wait for it, too
+		go l.run(w, before)
 	}
-	j.mu.Unlock()
+	return w
+}
+
+// wait returns the list when it is there. It is not to be changed.
+func (w *listing) wait(ctx context.Context) ([]Contender, error) {
 	select {
 	case <-w.done:
 		return w.found, w.err

@@ -122,19 +122,17 @@ func (l *Line) taken(children []string) int {
 // Empty reports whether no contender stands in any of the lines. One that stands where others may write is an error:
 // anyone can have put it there.
 func Empty(ctx context.Context, sess *zk.Session, lines ...*Line) (bool, error) {
-	b := sess.Batch()
-	listed := make([]*zk.Future[zk.Children], len(lines))
+	listed := make([]*listing, len(lines))
 	for i, l := range lines {
 		l.Flush() // or we would find ourselves in the line
-		listed[i] = b.Children(l.Dir)
+		listed[i] = l.listing(sess)
 	}
-	b.Send()
 	for i, l := range lines {
-		children, err := listed[i].Get(ctx)
+		contenders, err := listed[i].wait(ctx)
 		if err != nil && !errors.Is(err, zk.NoNode) {
 			return false, err
 		}
-		if slices.ContainsFunc(Contenders(children.Names, l.Markers), l.Blocks) {
+		if slices.ContainsFunc(contenders, l.Blocks) {
 			return false, l.checkACL(ctx, sess)
 		}
 	}

@@ -33,6 +33,9 @@ func AgreedLimit(permits int) Limit { return Limit{permits: permits} }
 // StoredLimit is a number that the first user of the semaphore stores, as decimal digits, in the node at its path,
 // which is persistent. Users with another number get ErrLimit. To change the number, write it to the node: holders
 // keep their permits, and users with the old number get ErrLimit from then on. It is the limit of kazoo's Semaphore.
+//
+// If another recipe has made the node, servers may remove it when it is empty. So it is given a child, __keep__; in the
+// layout Kazoo, where each child is a permit, it is made anew, or refused with zk.NotEmpty if it has children.
 func StoredLimit(permits int) Limit { return Limit{permits: permits, stored: true} }
 
 // WatchedLimit is the number in the node at path, in the form of Curator's SharedCount: four bytes, big-endian. A

@@ -573,3 +573,48 @@ func TestBadInputOfPartitionersIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// A right that is missing at one moment, at one item or to list the members, ends neither Run nor work on other items.
+//
+// Promise: 20
+func TestPartitionerOutlivesARefusal(t *testing.T) {
+	t.Parallel()
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+		const party, lock = "/app/share/party", "/app/share/locks/item-001"
+		sess := srv.Session(t, time.Minute)
+		for _, path := range []string{"/app", "/app/share", party, "/app/share/locks", lock} {
+			if _, err := sess.Create(t.Context(), path, nil, zk.Persistent); err != nil {
+				t.Fatal(err)
+			}
+		}
+		unlisted := []zk.ACL{{Perms: zk.PermAll &^ zk.PermRead, ID: zk.ID{Scheme: "world", ID: "anyone"}}}
+		setACL(t, sess, party, unlisted)
+		setACL(t, sess, lock, closed)
+		var mu sync.Mutex
+		told := map[string]bool{}
+		cfg := member.PartitionerConfig{Hooks: member.PartitionerHooks{Refused: func(item string, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			told[item] = errors.Is(err, zk.NoAuth)
+		}}}
+		b := newBoard(t)
+		r := b.member(srv, "a", items(3), cfg)
+		wantOwned := func(want ...string) {
+			t.Helper()
+			time.Sleep(time.Minute)
+			if got := r.Owned(); !slices.Equal(got, want) {
+				t.Errorf("got items %q, want %q", got, want)
+			}
+		}
+		wantOwned()
+		setACL(t, sess, party, zk.OpenACL())
+		wantOwned("item-000", "item-002")
+		setACL(t, sess, lock, zk.OpenACL())
+		wantOwned(items(3)...)
+		mu.Lock()
+		defer mu.Unlock()
+		if len(told) != 2 || !told[""] || !told["item-001"] || b.ends["a"] != 0 {
+			t.Errorf("was told of %v, and %d ends, want of the members and one item, and none", told, b.ends["a"])
+		}
+	})
+}

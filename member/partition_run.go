@@ -193,28 +193,17 @@ func (r *partition) makeDirs(items []string) {
 	for _, name := range there {
 		known[name] = true
 	}
-	mode := zk.Container
-	if l.Lasting {
-		mode = zk.Persistent
-	}
-	b := sess.Batch()
-	var made []*zk.Future[zk.Created]
-	for i, item := range items {
+	var missing []string
+	for _, item := range items {
 		if !known[item] {
-			node := zk.Node{Path: r.p.locks() + "/" + item, Mode: mode, ACL: r.p.cfg.ACL}
-			made = append(made, b.CreateNode(node))
+			missing = append(missing, r.p.line(item).Dir)
 		}
-		if len(made) < asking && i < len(items)-1 {
-			continue
-		}
-		b.Send()
-		for _, f := range made {
-			if _, err := f.Get(ctx); err != nil && !errors.Is(err, zk.NodeExists) {
-				return
-			}
-		}
-		made = nil
 	}
+	d := attempt.Dirs{ACL: l.ACL, AnyACL: true} // each lock checks the lists on its way itself
+	if l.Lasting {
+		d.Keep = attempt.Forever
+	}
+	_ = d.Make(ctx, sess, missing...)
 }
 
 // begin starts the goroutine of an item.

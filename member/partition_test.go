@@ -618,3 +618,33 @@ func TestPartitionerOutlivesARefusal(t *testing.T) {
 		}
 	})
 }
+
+// In a container that was removed, any client could make the path its own.
+func TestParentsOfItemsLastIfTheyHaveAnACL(t *testing.T) {
+	t.Parallel()
+	const container = 19
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+		for _, acl := range [][]zk.ACL{nil, zk.OpenACL()} {
+			var mu sync.Mutex
+			made := 0
+			srv.Control(func(r zktest.Request) zktest.Fault {
+				mu.Lock()
+				defer mu.Unlock()
+				if r.Code == container {
+					made++
+				}
+				return zktest.Pass
+			})
+			b := newBoard(t)
+			r := b.member(srv, "a", items(20), member.PartitionerConfig{ACL: acl})
+			b.await(func() bool { return len(b.owner) == 20 })
+			r.leave(t)
+			time.Sleep(10 * time.Minute) // containers go
+			mu.Lock()
+			if got := made > 0; got != (acl == nil) {
+				t.Errorf("list %v: made %d containers", acl, made)
+			}
+			mu.Unlock()
+		}
+	})
+}

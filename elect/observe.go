@@ -22,7 +22,17 @@ import (
 func (c *Candidate) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		o := observer{candidate: c}
-		look := func(sess *zk.Session) (Leader, *zk.Watch, error) { return o.read(ctx, sess) }
+		look := func(sess *zk.Session) (Leader, *zk.Watch, error) {
+			leader, watch, err := o.read(ctx, sess)
+			if watch == nil || err != nil {
+				return leader, watch, err
+			}
+			if err := c.access.Check(ctx, sess, c.path); err != nil {
+				watch.Close()
+				return Leader{}, nil, err
+			}
+			return leader, watch, nil
+		}
 		for leader, err := range attempt.Follow(ctx, c.client, c.path, look) {
 			if err == nil && o.told && leader.same(o.last) {
 				continue

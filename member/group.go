@@ -171,7 +171,7 @@ func (m *Membership) LeaveWait(ctx context.Context) error { return m.node.CloseW
 // unless the server that it asks has been cut off from the others without noticing. Nodes of others are left out: those
 // that are not ephemeral, and those without the layout's name.
 func (g *Group) Members(ctx context.Context) ([]Member, error) {
-	nodes, err := cache.OpenChildren(g.client, g.path, cache.Config{})
+	nodes, err := g.open()
 	if err != nil {
 		return nil, fmt.Errorf("member: %w", err)
 	}
@@ -193,7 +193,7 @@ func (g *Group) Members(ctx context.Context) ([]Member, error) {
 // ends with an error: ctx's cause, the client's error if the client is closed, or cache.ErrServer.
 func (g *Group) Watch(ctx context.Context) iter.Seq2[[]Member, error] {
 	return func(yield func([]Member, error) bool) {
-		nodes, err := cache.OpenChildren(g.client, g.path, cache.Config{})
+		nodes, err := g.open()
 		if err != nil {
 			yield(nil, fmt.Errorf("member: %w", err))
 			return
@@ -218,6 +218,15 @@ func (g *Group) Watch(ctx context.Context) iter.Seq2[[]Member, error] {
 			}
 		}
 	}
+}
+
+// open opens a cache of the nodes.
+func (g *Group) open() (*cache.Children, error) {
+	var cfg cache.Config
+	if !g.cfg.AnyACL {
+		cfg.ACL = g.cfg.ACL
+	}
+	return cache.OpenChildren(g.client, g.path, cfg)
 }
 
 // members returns the members among the nodes.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -335,6 +336,32 @@ func TestRefusalThatPassesEndsNoObservation(t *testing.T) {
 			if err := <-ended; !errors.Is(err, context.Canceled) {
 				t.Errorf("step %d: got %v, want context.Canceled", step, err)
 			}
+		}
+	})
+}
+
+// So many candidates are read in several requests, and told in the order in which they will lead.
+func TestThousandsOfParticipantsAreToldInOrder(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		const n = 3000
+		resign(t, win(t, w.candidate("", elect.Config{}))) // makes the path
+		sess := w.session()
+		b := sess.Batch()
+		made := make([]*zk.Future[zk.Created], n)
+		want := make([]string, n)
+		for i := range made {
+			want[i] = fmt.Sprintf("host-%04d", i)
+			name := fmt.Sprintf("%s/_c_%08x-0000-4000-8000-000000000000-latch-", path, n-i)
+			made[i] = b.CreateNode(zk.Node{Path: name, Data: []byte(want[i]), Mode: zk.EphemeralSequential})
+		}
+		b.Send()
+		for _, f := range made {
+			if _, err := f.Get(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := w.ids(); !slices.Equal(got, want) {
+			t.Errorf("got %d participants, want %d in the order of their numbers", len(got), n)
 		}
 	})
 }

@@ -27,6 +27,9 @@ type Config struct {
 	// It is not called for the root. It must give the same answer for a path each time, must not block, and must not
 	// call the cache.
 	Exclude func(path string) bool
+	// ACL refuses a root that grants, or that is below a node that grants, more of the rights to create, delete and
+	// administer than ACL: others could change what the cache shows. If it is nil, none is refused.
+	ACL []zk.ACL
 
 	_ struct{}
 }

@@ -47,6 +47,7 @@ type engine struct {
 	waiting []chan error    // calls of Sync that the next version satisfies
 	changed <-chan struct{} // the session's state
 	lost    bool            // there was a disconnect, and no answer since
+	inOrder bool            // the root exists and grants no more than the ACL
 
 	load sizes
 }
@@ -262,6 +263,13 @@ func (e *engine) ask(ctx context.Context) error {
 
 // settled publishes the copy if it is exact, or if that takes too long.
 func (e *engine) settled(ctx context.Context) error {
+	if !e.inOrder { // what was read is shown only if the lists are in order after that
+		exists := e.tree.n > 0
+		if err := (attempt.Dirs{ACL: e.cfg.ACL, Above: true}).Check(ctx, e.sess, e.root); err != nil {
+			return err
+		}
+		e.inOrder = exists
+	}
 	if e.lost && !e.suspended() {
 		if err := e.ask(ctx); err != nil {
 			return err

@@ -601,3 +601,27 @@ func TestManyNodes(t *testing.T) {
 		t.Error("the contents differ")
 	}
 }
+
+// A root that a stranger makes while the cache waits for it is not shown until it grants no more than asked for.
+func TestRootThatGrantsMoreThanTheACLIsNotShown(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	admin := zk.ACL{Perms: zk.PermAdmin, ID: zk.ID{Scheme: "world", ID: "anyone"}}
+	readable := append(zk.ReadOnlyACL(), admin)
+	tree, err := cache.OpenTree(f.client, "/root", cache.Config{ACL: readable})
+	f.must(err)
+	defer tree.Close()
+	f.must(tree.WaitSynced(t.Context()))
+	f.create("/root", "/root/lie")
+	for tree.Err() == nil {
+		_ = tree.Sync(t.Context())
+	}
+	if got := contents(tree.View()); len(got) > 0 || !strings.Contains(tree.Err().Error(), "grants more than the ACL") {
+		t.Errorf("got %q, %v, want nothing and why", got, tree.Err())
+	}
+	_, err = f.other.SetACL(t.Context(), "/root", readable, -1)
+	f.must(err)
+	for tree.Sync(t.Context()) != nil {
+	}
+	f.wantSame(tree, "/root")
+}

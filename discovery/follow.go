@@ -10,6 +10,15 @@ import (
 	"github.com/seed-a3166700/turnstile/cache"
 )
 
+// open opens a cache of a service's nodes.
+func (r *Registry) open(service string) (*cache.Children, error) {
+	var cfg cache.Config
+	if !r.cfg.AnyACL {
+		cfg.ACL = r.cfg.ACL
+	}
+	return cache.OpenChildren(r.client, r.Path(service), cfg)
+}
+
 // follow yields the instances in a cache's nodes, ordered by the names of their nodes, whenever one has changed. It
 // yields the errors of cache.Children.Views, and ends with one.
 func (r *Registry) follow(ctx context.Context, nodes *cache.Children) iter.Seq2[[]found, error] {

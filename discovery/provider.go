@@ -38,7 +38,7 @@ func (r *Registry) OpenProvider(service string, cfg ProviderConfig) (*Provider, 
 	if err != nil {
 		return nil, err
 	}
-	instances, err := cache.OpenChildren(r.client, r.Path(service), cache.Config{})
+	instances, err := r.open(service)
 	if err != nil {
 		return nil, fmt.Errorf("discovery: service %s: %w", service, err)
 	}
@@ -131,7 +131,7 @@ func (r *Registry) Watch(ctx context.Context, service string) iter.Seq2[[]Instan
 			yield(nil, err)
 			return
 		}
-		instances, err := cache.OpenChildren(r.client, r.Path(service), cache.Config{})
+		instances, err := r.open(service)
 		if err != nil {
 			yield(nil, fmt.Errorf("discovery: service %s: %w", service, err))
 			return

@@ -73,7 +73,9 @@ func (r *Registry) Services(ctx context.Context) ([]string, error) {
 	if base == "" {
 		base = "/"
 	}
-	names, err := attempt.Run(ctx, r.client, func(sess *zk.Session) ([]string, error) { return list(ctx, sess, base) })
+	names, err := attempt.Run(ctx, r.client, func(sess *zk.Session) ([]string, error) {
+		return r.list(ctx, sess, base)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("discovery: services: %w", attempt.Explain(r.client, err))
 	}
@@ -111,21 +113,21 @@ func (r *Registry) Instance(ctx context.Context, service, id string) (Instance, 
 }
 
 // list returns the children of a node as they are now; none if there is no such node.
-func list(ctx context.Context, sess *zk.Session, path string) ([]string, error) {
+func (r *Registry) list(ctx context.Context, sess *zk.Session, path string) ([]string, error) {
 	if err := sess.Sync(ctx, path); err != nil {
 		return nil, err
 	}
 	names, _, err := sess.Children(ctx, path)
-	if errors.Is(err, zk.NoNode) {
-		return nil, nil
+	if err != nil && !errors.Is(err, zk.NoNode) {
+		return nil, err
 	}
-	return names, err
+	return names, attempt.Dirs{ACL: r.cfg.ACL, AnyACL: r.cfg.AnyACL, Above: true}.Check(ctx, sess, path)
 }
 
 // read returns the instances of a service as they are now.
 func (r *Registry) read(ctx context.Context, sess *zk.Session, service string) ([]Instance, error) {
 	path := r.Path(service)
-	names, err := list(ctx, sess, path)
+	names, err := r.list(ctx, sess, path)
 	if err != nil {
 		return nil, err
 	}

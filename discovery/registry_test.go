@@ -792,3 +792,38 @@ func TestRegisterWithoutAServerWaitsForOne(t *testing.T) {
 	}
 	await(t, r, have("a"))
 }
+
+// A right that is missing when the next session begins comes back later.
+//
+// Promise: 17
+func TestRegistrationOutlivesARefusal(t *testing.T) {
+	t.Parallel()
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+		client := srv.Client(t, time.Minute)
+		r := registry(t, client, discovery.Config{})
+		sess := srv.Session(t, time.Hour)
+		for _, path := range []string{base, r.Path("web")} {
+			if _, err := sess.Create(t.Context(), path, nil, zk.Persistent); err != nil {
+				t.Fatal(err)
+			}
+		}
+		reg := register(t, r, discovery.Instance{ID: "a"})
+		own, err := client.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		readOnly := []zk.ACL{{Perms: zk.PermRead | zk.PermAdmin, ID: zk.ID{Scheme: "world", ID: "anyone"}}}
+		for _, acl := range [][]zk.ACL{readOnly, zk.OpenACL()} {
+			if _, err := sess.SetACL(t.Context(), r.Path("web"), acl, -1); err != nil {
+				t.Fatal(err)
+			}
+			srv.ExpireSession(own.ID())
+			time.Sleep(time.Minute)
+			err := reg.Await(t.Context())
+			_, there, findErr := r.Instance(t.Context(), "web", "a")
+			if refused := acl[0].Perms != zk.PermAll; errors.Is(err, zk.NoAuth) != refused || there == refused {
+				t.Errorf("got it registered: %t, %v, %v, while refused: %t", there, err, findErr, refused)
+			}
+		}
+	}, zktest.SessionTimeouts(time.Second, time.Hour))
+}

@@ -56,6 +56,7 @@ type Candidate struct {
 	id     string
 	cfg    Config
 	line   line.Line
+	access attempt.Access // of what only reads
 }
 
 // NewCandidate returns a candidate for the election at path, which no other recipe may use. Other programs see the
@@ -73,6 +74,7 @@ func NewCandidate(client *zk.Client, path, id string, cfg Config) (*Candidate, e
 		return nil, err
 	}
 	c := &Candidate{client: client, path: path, id: id, cfg: cfg}
+	c.access.ACL, c.access.AnyACL = cfg.ACL, cfg.AnyACL
 	c.line = line.Line{
 		Dir:    path,
 		Blocks: func(line.Contender) bool { return true },

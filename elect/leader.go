@@ -74,10 +74,10 @@ func (c *Candidate) Participants(ctx context.Context) ([]Participant, error) {
 
 func (c *Candidate) participants(ctx context.Context, sess *zk.Session) ([]Participant, error) {
 	children, _, err := sess.Children(ctx, c.path)
-	if errors.Is(err, zk.NoNode) {
-		return nil, nil
+	if err != nil && !errors.Is(err, zk.NoNode) {
+		return nil, err
 	}
-	if err != nil {
+	if err := c.access.Check(ctx, sess, c.path); err != nil {
 		return nil, err
 	}
 	contenders, _ := line.Fold(line.Contenders(children, c.line.Markers)) // one each, also of those with two nodes

@@ -16,21 +16,31 @@ import (
 // is a change, too. A slow caller misses changes, but never the last one. Observe continues across reconnects and
 // sessions; without a connection, the last leader it yielded may be outdated.
 //
-// It ends with an error: ctx's cause, the client's error if the client is closed, or the server's refusal. Observing
-// does not make a candidate, and costs nothing when candidates behind the leader come and go.
+// It yields the server's refusals; a caller that continues its loop waits until the server relents. It ends with ctx's
+// cause, or the client's error if the client is closed. Observing does not make a candidate, and costs nothing when
+// candidates behind the leader come and go.
 func (c *Candidate) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		o := observer{candidate: c}
-		look := func(sess *zk.Session) (Leader, *zk.Watch, error) { return o.read(ctx, sess) }
+		look := func(sess *zk.Session) (Leader, *zk.Watch, error) {
+			leader, watch, err := o.read(ctx, sess)
+			if watch == nil || err != nil {
+				return leader, watch, err
+			}
+			if err := c.access.Check(ctx, sess, c.path); err != nil {
+				watch.Close()
+				return Leader{}, nil, err
+			}
+			return leader, watch, nil
+		}
 		for leader, err := range attempt.Follow(ctx, c.client, c.path, look) {
-			switch {
-			case err != nil:
-				yield(Leader{}, c.failed(err))
-				return
-			case o.told && leader.same(o.last):
+			if err == nil && o.told && leader.same(o.last) {
 				continue
 			}
-			if o.last, o.told = leader, true; !yield(leader, nil) {
+			if o.last, o.told = leader, err == nil; err != nil {
+				err = c.failed(err)
+			}
+			if !yield(leader, err) {
 				return
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -156,7 +157,7 @@ func TestSlowObserverMissesChangesButNotTheLast(t *testing.T) {
 	})
 }
 
-func TestObserverEndsWithItsClientOrWithoutAccess(t *testing.T) {
+func TestObserverEndsWithItsClient(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, timeout)
 		_, ended := observe(t.Context(), candidate(t, client, "", elect.Config{}))
@@ -164,17 +165,43 @@ func TestObserverEndsWithItsClientOrWithoutAccess(t *testing.T) {
 		if err := <-ended; !errors.Is(err, zk.ErrClosed) {
 			t.Errorf("got %v, want zk.ErrClosed", err)
 		}
-		_, err := w.session().CreateNode(t.Context(), zk.Node{Path: "/app", ACL: zk.OpenACL()})
-		if err == nil {
-			_, err = w.session().CreateNode(t.Context(),
-				zk.Node{Path: path, ACL: []zk.ACL{{Perms: 1, ID: zk.DigestID("a", "b")}}})
+	})
+}
+
+// A right that is missing at one moment ends no observation. What is seen after it is told, also if it is the same.
+func TestObserverOutlivesARefusal(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		leader := win(t, w.candidate("a", elect.Config{}))
+		defer resign(t, leader)
+		setACL := func(acl []zk.ACL) {
+			t.Helper()
+			if _, err := w.session().SetACL(t.Context(), path, acl, -1); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if err != nil {
-			t.Fatal(err)
+		client := w.Client(t, timeout)
+		var told []string
+		for l, err := range candidate(t, client, "", elect.Config{}).Observe(t.Context()) {
+			switch {
+			case errors.Is(err, zk.NoAuth):
+				told = append(told, "refused")
+				setACL(zk.OpenACL())
+				continue
+			case err != nil:
+				t.Fatal(err)
+			}
+			if told = append(told, l.ID); len(told) > 1 {
+				break
+			}
+			setACL([]zk.ACL{{Perms: zk.PermAdmin, ID: zk.ID{Scheme: "world", ID: "anyone"}}})
+			sess, err := client.Session(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.ExpireSession(sess.ID())
 		}
-		_, ended = observe(t.Context(), w.candidate("", elect.Config{}))
-		if err := <-ended; !errors.Is(err, zk.NoAuth) {
-			t.Errorf("got %v, want zk.NoAuth", err)
+		if fmt.Sprint(told) != "[a refused a]" {
+			t.Errorf("got %q, want the leader, a refusal, and the leader again", told)
 		}
 	})
 }
@@ -309,6 +336,32 @@ func TestRefusalThatPassesEndsNoObservation(t *testing.T) {
 			if err := <-ended; !errors.Is(err, context.Canceled) {
 				t.Errorf("step %d: got %v, want context.Canceled", step, err)
 			}
+		}
+	})
+}
+
+// So many candidates are read in several requests, and told in the order in which they will lead.
+func TestThousandsOfParticipantsAreToldInOrder(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		const n = 3000
+		resign(t, win(t, w.candidate("", elect.Config{}))) // makes the path
+		sess := w.session()
+		b := sess.Batch()
+		made := make([]*zk.Future[zk.Created], n)
+		want := make([]string, n)
+		for i := range made {
+			want[i] = fmt.Sprintf("host-%04d", i)
+			name := fmt.Sprintf("%s/_c_%08x-0000-4000-8000-000000000000-latch-", path, n-i)
+			made[i] = b.CreateNode(zk.Node{Path: name, Data: []byte(want[i]), Mode: zk.EphemeralSequential})
+		}
+		b.Send()
+		for _, f := range made {
+			if _, err := f.Get(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := w.ids(); !slices.Equal(got, want) {
+			t.Errorf("got %d participants, want %d in the order of their numbers", len(got), n)
 		}
 	})
 }

@@ -171,7 +171,7 @@ func (m *Membership) LeaveWait(ctx context.Context) error { return m.node.CloseW
 // unless the server that it asks has been cut off from the others without noticing. Nodes of others are left out: those
 // that are not ephemeral, and those without the layout's name.
 func (g *Group) Members(ctx context.Context) ([]Member, error) {
-	nodes, err := cache.OpenChildren(g.client, g.path, cache.Config{})
+	nodes, err := g.open()
 	if err != nil {
 		return nil, fmt.Errorf("member: %w", err)
 	}
@@ -186,13 +186,14 @@ func (g *Group) Members(ctx context.Context) ([]Member, error) {
 }
 
 // Watch yields the members: now, and after every change, of their data, too. A slow caller misses changes, but never
-// the last one. Watch continues across reconnects and sessions; without a connection, what it yielded last may be
-// outdated.
+// the last one. Watch continues across reconnects and sessions; without a connection, or while the server refuses, what
+// it yielded last may be outdated.
 //
-// It ends with an error: ctx's cause, the client's error if the client is closed, or the server's refusal.
+// It yields a refusal only before anything else; a caller that continues its loop waits until the server relents. It
+// ends with an error: ctx's cause, the client's error if the client is closed, or cache.ErrServer.
 func (g *Group) Watch(ctx context.Context) iter.Seq2[[]Member, error] {
 	return func(yield func([]Member, error) bool) {
-		nodes, err := cache.OpenChildren(g.client, g.path, cache.Config{})
+		nodes, err := g.open()
 		if err != nil {
 			yield(nil, fmt.Errorf("member: %w", err))
 			return
@@ -202,8 +203,10 @@ func (g *Group) Watch(ctx context.Context) iter.Seq2[[]Member, error] {
 		told := false
 		for view, err := range nodes.Views(ctx) {
 			if err != nil {
-				yield(nil, fmt.Errorf("member: members of %s: %w", g.path, err))
-				return
+				if !yield(nil, fmt.Errorf("member: members of %s: %w", g.path, err)) {
+					return
+				}
+				continue
 			}
 			now := g.members(view)
 			if told && same(last, now) {
@@ -215,6 +218,15 @@ func (g *Group) Watch(ctx context.Context) iter.Seq2[[]Member, error] {
 			}
 		}
 	}
+}
+
+// open opens a cache of the nodes.
+func (g *Group) open() (*cache.Children, error) {
+	var cfg cache.Config
+	if !g.cfg.AnyACL {
+		cfg.ACL = g.cfg.ACL
+	}
+	return cache.OpenChildren(g.client, g.path, cfg)
 }
 
 // members returns the members among the nodes.

@@ -2,6 +2,7 @@ package member_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -276,4 +277,29 @@ func TestBadInputOfGroupsIsRefused(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// A right that is missing at one moment does not end a watch.
+//
+// Promise: 16
+func TestWatchOfAGroupOutlivesARefusal(t *testing.T) {
+	t.Parallel()
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+		join(t, group(t, srv.Client(t, time.Minute), member.GroupMember), "a", nil)
+		sess := srv.Session(t, time.Minute)
+		setACL(t, sess, "/app/group", closed)
+		refused := false
+		for all, err := range group(t, srv.Client(t, time.Minute), member.GroupMember).Watch(within(t)) {
+			if errors.Is(err, zk.NoAuth) {
+				refused = true
+				setACL(t, sess, "/app/group", zk.OpenACL())
+				continue
+			}
+			if err != nil || !refused || !slices.Equal(ids(all), []string{"a"}) {
+				t.Errorf("got %v, %v, after a refusal: %t, want the member after one", ids(all), err, refused)
+			}
+			return
+		}
+		t.Error("the watch ended with the refusal")
+	})
 }

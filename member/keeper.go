@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
@@ -15,8 +16,9 @@ import (
 
 // keeper keeps a Node's node.
 type keeper struct {
-	node  *Node
-	named bool // the path has its number, if it is to have one
+	node    *Node
+	named   bool // the path has its number, if it is to have one
+	refused int  // refusals since the node was last in order
 
 	// Under the session that is followed, or under any if the mode is lasting:
 	sent    int    // creations
@@ -83,17 +85,18 @@ func (k *keeper) follow(sess *zk.Session) {
 	n := k.node
 	// The session's server may lag behind the one that was asked before.
 	if err := sess.Sync(n.ctx, n.Path()); err != nil && !k.retry(sess, err) {
-		k.refused(sess, nil, err)
+		k.pause(sess, nil, err)
 	}
 	for n.ctx.Err() == nil && sess.Context().Err() == nil {
 		watch, err := k.place(sess)
 		switch {
 		case err == nil && watch == nil: // something has changed meanwhile
 		case err == nil:
-			k.await(sess, watch)
+			k.refused = 0
+			k.await(sess, watch, nil)
 		case k.retry(sess, err):
 		default:
-			k.refused(sess, watch, err)
+			k.pause(sess, watch, err)
 		}
 		if watch != nil {
 			watch.Close()
@@ -106,18 +109,28 @@ func (k *keeper) retry(sess *zk.Session, err error) bool {
 	return attempt.Again(k.node.ctx, sess, err) == nil
 }
 
-// refused waits after a refusal until it makes sense to try again: under the next session, with the next Set, or when
-// what is there changes.
-func (k *keeper) refused(sess *zk.Session, watch *zk.Watch, err error) {
-	if k.node.ctx.Err() != nil || sess.Context().Err() != nil {
+// pause waits after a refusal until it makes sense to try again: under the next session, with the next Set, when what
+// is there changes, and after a while, as a right that is given back shows in no watch.
+func (k *keeper) pause(sess *zk.Session, watch *zk.Watch, err error) {
+	n := k.node
+	if n.ctx.Err() != nil || sess.Context().Err() != nil {
 		return
 	}
-	k.node.report(0, err)
-	k.await(sess, watch)
+	n.report(0, err)
+	over, stop := context.WithCancel(n.ctx)
+	var timer sync.WaitGroup
+	timer.Go(func() {
+		defer stop()
+		_ = attempt.Pause(over, sess, k.refused)
+	})
+	k.await(sess, watch, over.Done())
+	stop()
+	timer.Wait()
+	k.refused++
 }
 
-// await waits until the node or the data to have changes, or the session or the Node ends.
-func (k *keeper) await(sess *zk.Session, watch *zk.Watch) {
+// await waits until the node or the data to have changes, over is closed, or the session or the Node ends.
+func (k *keeper) await(sess *zk.Session, watch *zk.Watch, over <-chan struct{}) {
 	fired := make(chan struct{})
 	if watch != nil {
 		watch.AfterFunc(func() { close(fired) })
@@ -132,6 +145,7 @@ func (k *keeper) await(sess *zk.Session, watch *zk.Watch) {
 	case <-fired:
 	case <-touch:
 	case <-k.node.kick:
+	case <-over:
 	case <-sess.Context().Done():
 	case <-k.node.ctx.Done():
 	}
@@ -156,11 +170,12 @@ func (k *keeper) place(sess *zk.Session) (*zk.Watch, error) {
 	}
 	if !k.ours(sess, stat) {
 		k.have = false
-		if k.foreign(stat) {
-			n.report(0, nil) // an ephemeral node of another session: it goes when that ends
-			return watch, nil
+		var taken error // an ephemeral node of another session goes when that ends
+		if !k.foreign(stat) {
+			taken = ErrTaken
 		}
-		return watch, ErrTaken
+		n.report(0, taken)
+		return watch, nil
 	}
 	if err := n.access.Check(n.ctx, sess, n.Path()); err != nil {
 		return watch, err

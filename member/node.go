@@ -151,8 +151,8 @@ func (n *Node) InPlace() bool {
 
 // Await waits until the node is in place with the latest data. It returns ctx's cause if ctx ends first, ErrClosed
 // after Close, the client's error if the client was closed, ErrTaken, or the server's refusal: of the access to the
-// path, or of the list in ACL. After a refusal the Node tries again with the next Set and under the next session, not
-// before (CURATOR-53).
+// path, or of the list in ACL. After a refusal the Node tries again with the next Set, under the next session, and
+// after pauses that grow to seconds (CURATOR-53).
 func (n *Node) Await(ctx context.Context) error {
 	n.mu.Lock()
 	wanted := n.wanted

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/member"
@@ -429,37 +430,80 @@ func awaitEmpty(t *testing.T, sess *zk.Session, dir string) {
 	}
 }
 
-// Promise: 16
-func TestRefusalIsReportedAndNotRepeated(t *testing.T) {
-	t.Parallel()
-	srv := server(t)
-	sess := srv.Session(t, time.Minute)
-	readOnly := []zk.ACL{{Perms: zk.PermRead | zk.PermAdmin, ID: zk.ID{Scheme: "world", ID: "anyone"}}}
-	if _, err := sess.CreateNode(t.Context(), zk.Node{Path: "/closed", ACL: readOnly}); err != nil {
+// closed lets clients do nothing but change the list.
+var closed = []zk.ACL{{Perms: zk.PermAdmin, ID: zk.ID{Scheme: "world", ID: "anyone"}}}
+
+func setACL(t *testing.T, sess *zk.Session, path string, acl []zk.ACL) {
+	t.Helper()
+	if _, err := sess.SetACL(t.Context(), path, acl, -1); err != nil {
 		t.Fatal(err)
 	}
-	before := srv.Traffic().Requests[zktest.OpCreate]
-	client := srv.Client(t, time.Minute)
-	n := keep(t, client, "/closed/node", "x", member.NodeConfig{})
-	if err := n.Await(within(t)); !errors.Is(err, zk.NoAuth) {
-		t.Fatalf("%v", err)
-	}
-	for range 20 { // a Node that tried again at once would do so between these
-		if _, _, err := client.Exists(t.Context(), "/closed"); err != nil {
+}
+
+// Promise: 16
+func TestRefusalIsReportedAndNotRepeatedAtOnce(t *testing.T) {
+	t.Parallel()
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+		sess := srv.Session(t, time.Minute)
+		readOnly := []zk.ACL{{Perms: zk.PermRead | zk.PermAdmin, ID: zk.ID{Scheme: "world", ID: "anyone"}}}
+		if _, err := sess.CreateNode(t.Context(), zk.Node{Path: "/closed", ACL: readOnly}); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := n.Await(within(t)); !errors.Is(err, zk.NoAuth) {
-		t.Fatalf("%v", err)
-	}
-	if tried := srv.Traffic().Requests[zktest.OpCreate] - before; tried != 1 {
-		t.Errorf("tried %d times", tried)
-	}
-	if _, err := sess.SetACL(t.Context(), "/closed", zk.OpenACL(), -1); err != nil {
-		t.Fatal(err)
-	}
-	if err := n.Set(within(t), []byte("y")); err != nil {
-		t.Fatalf("with access: %v", err)
+		before := srv.Traffic().Requests[zktest.OpCreate]
+		n := keep(t, srv.Client(t, time.Minute), "/closed/node", "x", member.NodeConfig{})
+		for range 2 {
+			if err := n.Await(within(t)); !errors.Is(err, zk.NoAuth) {
+				t.Fatalf("%v", err)
+			}
+			synctest.Wait()
+		}
+		if tried := srv.Traffic().Requests[zktest.OpCreate] - before; tried != 1 {
+			t.Errorf("tried %d times", tried)
+		}
+		time.Sleep(time.Hour)
+		if tried := srv.Traffic().Requests[zktest.OpCreate] - before; tried < 60 || tried > 3600 {
+			t.Errorf("tried %d times in an hour", tried)
+		}
+		setACL(t, sess, "/closed", zk.OpenACL())
+		if err := n.Set(within(t), []byte("y")); err != nil {
+			t.Fatalf("with access: %v", err)
+		}
+	})
+}
+
+// A right that is missing when the next session begins comes back later, which no watch tells.
+//
+// Promise: 16
+func TestNodeOutlivesARefusal(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes {
+		zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+			sess, client := srv.Session(t, time.Hour), srv.Client(t, time.Minute)
+			if _, err := sess.Create(t.Context(), "/dir", nil, zk.Persistent); err != nil {
+				t.Fatal(err)
+			}
+			n := keep(t, client, "/dir/node", "x", member.NodeConfig{Mode: mode})
+			if err := n.Await(within(t)); err != nil {
+				t.Fatal(err)
+			}
+			setACL(t, sess, "/dir", closed)
+			srv.ExpireSession(sessionOf(t, client).ID())
+			if mode == member.Persistent || mode == member.PersistentSequential {
+				setACL(t, sess, n.Path(), closed)
+			}
+			time.Sleep(time.Minute)
+			if err := n.Await(t.Context()); !errors.Is(err, zk.NoAuth) {
+				t.Errorf("mode %d: got %v while refused, want NoAuth", mode, err)
+			}
+			setACL(t, sess, "/dir", zk.OpenACL())
+			if mode == member.Persistent || mode == member.PersistentSequential {
+				setACL(t, sess, n.Path(), zk.OpenACL())
+			}
+			time.Sleep(time.Minute)
+			if data, _ := mustGet(t, sess, n.Path()); data != "x" || !n.InPlace() {
+				t.Errorf("mode %d: got %q, in place: %t, want it kept when the right is back", mode, data, n.InPlace())
+			}
+		}, zktest.SessionTimeouts(time.Second, time.Hour))
 	}
 }
 

@@ -67,8 +67,9 @@ type PartitionerConfig struct {
 
 // PartitionerHooks are called by Run, on the goroutine of the item. Nil fields cost nothing.
 type PartitionerHooks struct {
-	Gained func(s *Share)                        // before the function is called
-	Lost   func(item string, cause, fnErr error) // after it has returned: why the share ended, and its error
+	Gained  func(s *Share)                        // before the function is called
+	Lost    func(item string, cause, fnErr error) // after it has returned: why the share ended, and its error
+	Refused func(item string, err error)          // the item's lock is refused; without an item, the list of members
 }
 
 // Partitioner shares a set of items among all members at a path, so that an item has one owner at most. It may be used

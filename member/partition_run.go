@@ -31,9 +31,12 @@ var errEnded = errors.New("the partitioner's run has ended")
 // those that come back. If work returns nil before its context has ended, the item stays with this member, idle, until
 // it must go. If it returns an error then, Run ends with that error; what it returns later is told to Hooks.Lost alone.
 //
-// To end ctx is the way to stop Run: then it returns nil. Otherwise it returns the client's error if that is closed, or
-// the server's refusal. Before that it waits until all calls of work have returned; then it gives up the items and
-// leaves. Their nodes are removed in the background: a program that exits right after Run closes its client.
+// A server that refuses to let the member join ends Run with the refusal. A later one, or one about an item, ends
+// nothing: it is told to Hooks.Refused, the item has no owner meanwhile, and Run tries again after pauses.
+//
+// To end ctx is the way to stop Run: then it returns nil. If the client is closed it returns the client's error. Before
+// that it waits until all calls of work have returned; then it gives up the items and leaves. Their nodes are removed
+// in the background: a program that exits right after Run closes its client.
 func (p *Partitioner) Run(ctx context.Context, work func(ctx context.Context, s *Share) error) error {
 	if err := p.start(); err != nil {
 		return err
@@ -87,10 +90,11 @@ type partition struct {
 
 // watch tells run the members.
 func (r *partition) watch() {
+	var last error
 	for members, err := range r.p.group.Watch(r.ctx) {
-		if err != nil {
-			r.end(err)
-			return
+		if last = err; err != nil {
+			_ = r.pause(r.ctx, "", 0, err)
+			continue // a refusal may pass; an error that does not ends the loop
 		}
 		select {
 		case r.seen <- members:
@@ -98,6 +102,7 @@ func (r *partition) watch() {
 			return
 		}
 	}
+	r.end(last)
 }
 
 // run follows the members and the items until the context ends.
@@ -188,28 +193,17 @@ func (r *partition) makeDirs(items []string) {
 	for _, name := range there {
 		known[name] = true
 	}
-	mode := zk.Container
-	if l.Lasting {
-		mode = zk.Persistent
-	}
-	b := sess.Batch()
-	var made []*zk.Future[zk.Created]
-	for i, item := range items {
+	var missing []string
+	for _, item := range items {
 		if !known[item] {
-			node := zk.Node{Path: r.p.locks() + "/" + item, Mode: mode, ACL: r.p.cfg.ACL}
-			made = append(made, b.CreateNode(node))
+			missing = append(missing, r.p.line(item).Dir)
 		}
-		if len(made) < asking && i < len(items)-1 {
-			continue
-		}
-		b.Send()
-		for _, f := range made {
-			if _, err := f.Get(ctx); err != nil && !errors.Is(err, zk.NodeExists) {
-				return
-			}
-		}
-		made = nil
 	}
+	d := attempt.Dirs{ACL: l.ACL, AnyACL: true} // each lock checks the lists on its way itself
+	if l.Lasting {
+		d.Keep = attempt.Forever
+	}
+	_ = d.Make(ctx, sess, missing...)
 }
 
 // begin starts the goroutine of an item.
@@ -229,6 +223,7 @@ func (r *partition) begin(item string) {
 // keep owns the item until ctx ends, again and again if it is lost.
 func (r *partition) keep(ctx context.Context, item string) error {
 	l := r.p.line(item)
+	tries := 0
 	for ctx.Err() == nil {
 		own, err := line.Policy{}.Acquire(ctx, r.p.client, func(sess *zk.Session) (*line.Own, error) {
 			return r.stand(ctx, sess, l)
@@ -237,8 +232,13 @@ func (r *partition) keep(ctx context.Context, item string) error {
 		case ctx.Err() != nil && own == nil:
 			return nil
 		case err != nil:
-			return r.p.failed(err)
+			if err := r.pause(ctx, item, tries, err); err != nil {
+				return err
+			}
+			tries++
+			continue
 		}
+		tries = 0
 		ownership, err := line.Begin(own, ErrDeleted, nil)
 		if err != nil {
 			return r.p.failed(err)
@@ -247,6 +247,22 @@ func (r *partition) keep(ctx context.Context, item string) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// pause tells of a refusal, and waits before the same is asked again. It returns an error if the client has ended.
+func (r *partition) pause(ctx context.Context, item string, tries int, refusal error) error {
+	sess, err := r.p.client.Session(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
+		return r.p.failed(err)
+	}
+	if told := r.p.cfg.Hooks.Refused; told != nil {
+		told(item, r.p.failed(refusal))
+	}
+	_ = attempt.Pause(ctx, sess, tries) // the next round sees why it was cut short
 	return nil
 }
 

@@ -573,3 +573,78 @@ func TestBadInputOfPartitionersIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// A right that is missing at one moment, at one item or to list the members, ends neither Run nor work on other items.
+//
+// Promise: 20
+func TestPartitionerOutlivesARefusal(t *testing.T) {
+	t.Parallel()
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+		const party, lock = "/app/share/party", "/app/share/locks/item-001"
+		sess := srv.Session(t, time.Minute)
+		for _, path := range []string{"/app", "/app/share", party, "/app/share/locks", lock} {
+			if _, err := sess.Create(t.Context(), path, nil, zk.Persistent); err != nil {
+				t.Fatal(err)
+			}
+		}
+		unlisted := []zk.ACL{{Perms: zk.PermAll &^ zk.PermRead, ID: zk.ID{Scheme: "world", ID: "anyone"}}}
+		setACL(t, sess, party, unlisted)
+		setACL(t, sess, lock, closed)
+		var mu sync.Mutex
+		told := map[string]bool{}
+		cfg := member.PartitionerConfig{Hooks: member.PartitionerHooks{Refused: func(item string, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			told[item] = errors.Is(err, zk.NoAuth)
+		}}}
+		b := newBoard(t)
+		r := b.member(srv, "a", items(3), cfg)
+		wantOwned := func(want ...string) {
+			t.Helper()
+			time.Sleep(time.Minute)
+			if got := r.Owned(); !slices.Equal(got, want) {
+				t.Errorf("got items %q, want %q", got, want)
+			}
+		}
+		wantOwned()
+		setACL(t, sess, party, zk.OpenACL())
+		wantOwned("item-000", "item-002")
+		setACL(t, sess, lock, zk.OpenACL())
+		wantOwned(items(3)...)
+		mu.Lock()
+		defer mu.Unlock()
+		if len(told) != 2 || !told[""] || !told["item-001"] || b.ends["a"] != 0 {
+			t.Errorf("was told of %v, and %d ends, want of the members and one item, and none", told, b.ends["a"])
+		}
+	})
+}
+
+// In a container that was removed, any client could make the path its own.
+func TestParentsOfItemsLastIfTheyHaveAnACL(t *testing.T) {
+	t.Parallel()
+	const container = 19
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+		for _, acl := range [][]zk.ACL{nil, zk.OpenACL()} {
+			var mu sync.Mutex
+			made := 0
+			srv.Control(func(r zktest.Request) zktest.Fault {
+				mu.Lock()
+				defer mu.Unlock()
+				if r.Code == container {
+					made++
+				}
+				return zktest.Pass
+			})
+			b := newBoard(t)
+			r := b.member(srv, "a", items(20), member.PartitionerConfig{ACL: acl})
+			b.await(func() bool { return len(b.owner) == 20 })
+			r.leave(t)
+			time.Sleep(10 * time.Minute) // containers go
+			mu.Lock()
+			if got := made > 0; got != (acl == nil) {
+				t.Errorf("list %v: made %d containers", acl, made)
+			}
+			mu.Unlock()
+		}
+	})
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-a3166700/turnstile/barrier"
 	"github.com/seed-a3166700/turnstile/counter"
+	"github.com/seed-a3166700/turnstile/discovery"
 	"github.com/seed-a3166700/turnstile/elect"
 	"github.com/seed-a3166700/turnstile/fence"
 	"github.com/seed-a3166700/turnstile/internal/attempt"
@@ -23,6 +24,8 @@ import (
 // onTheWay are the recipes whose path is only on the way to their nodes: others may read and set it.
 var onTheWay = []string{
 	"lock.Simple", "member.Node with a number", "member.Group", "member.Partitioner", "classic.KazooLocking",
+	"member.Group.Members", "member.Group.Watch", "discovery.Registry.Register", "discovery.Registry.Services",
+	"discovery.Registry.Instances", "discovery.Registry.Watch", "discovery.Provider",
 }
 
 // What a stranger has made open to all, at the path or above it, is refused and named, and nothing of ours stays in it.
@@ -34,7 +37,63 @@ func TestPathThatGrantsMoreThanTheACLIsRefused(t *testing.T) {
 		acl  []zk.ACL
 		any  bool
 	}
-	for name, take := range map[string]func(ctx context.Context, c *zk.Client, o options) error{
+	type taking = func(ctx context.Context, c *zk.Client, o options) error
+	// What only reads comes before a call that makes the path, and is refused itself.
+	late := func(reads bool, err error) error {
+		if reads && err != nil {
+			return errors.New("not refused before: " + err.Error())
+		}
+		return err
+	}
+	election := func(read func(context.Context, *elect.Candidate) error) taking {
+		return func(ctx context.Context, c *zk.Client, o options) error {
+			e, err := elect.NewCandidate(c, o.path, "host", elect.Config{ACL: o.acl, AnyACL: o.any})
+			if err == nil && read != nil {
+				err = read(ctx, e)
+			}
+			if err != nil {
+				return err
+			}
+			l, err := e.Campaign(ctx)
+			if err != nil {
+				return late(read != nil, err)
+			}
+			return l.ResignWait(ctx)
+		}
+	}
+	group := func(read func(context.Context, *member.Group) error) taking {
+		return func(ctx context.Context, c *zk.Client, o options) error {
+			g, err := member.NewGroup(c, o.path, member.GroupConfig{ACL: o.acl, AnyACL: o.any})
+			if err == nil && read != nil {
+				err = read(ctx, g)
+			}
+			if err != nil {
+				return err
+			}
+			m, err := g.Join(ctx, "me", nil)
+			if err != nil {
+				return late(read != nil, err)
+			}
+			return m.LeaveWait(ctx)
+		}
+	}
+	registry := func(read func(context.Context, *discovery.Registry) error) taking {
+		return func(ctx context.Context, c *zk.Client, o options) error {
+			r, err := discovery.NewRegistry(c, o.path, discovery.Config{ACL: o.acl, AnyACL: o.any})
+			if err == nil && read != nil {
+				err = read(ctx, r)
+			}
+			if err != nil {
+				return err
+			}
+			g, err := r.Register(ctx, instance(nil))
+			if err != nil {
+				return late(read != nil, err)
+			}
+			return g.UnregisterWait(ctx)
+		}
+	}
+	for name, take := range map[string]taking{
 		"lock.Mutex": func(ctx context.Context, c *zk.Client, o options) error {
 			m, err := lock.NewMutex(c, o.path, lock.Config{ACL: o.acl, AnyACL: o.any})
 			if err != nil {
@@ -69,28 +128,52 @@ func TestPathThatGrantsMoreThanTheACLIsRefused(t *testing.T) {
 			}
 			return h.UnlockWait(ctx)
 		},
-		"elect": func(ctx context.Context, c *zk.Client, o options) error {
-			e, err := elect.NewCandidate(c, o.path, "host", elect.Config{ACL: o.acl, AnyACL: o.any})
+		"elect": election(nil),
+		"elect.Candidate.Observe": election(func(ctx context.Context, c *elect.Candidate) error {
+			for _, err := range c.Observe(ctx) {
+				return err
+			}
+			return errors.New("the iteration ended")
+		}),
+		"elect.Candidate.Participants": election(func(ctx context.Context, c *elect.Candidate) error {
+			_, err := c.Participants(ctx)
+			return err
+		}),
+		"member.Group": group(nil),
+		"member.Group.Members": group(func(ctx context.Context, g *member.Group) error {
+			_, err := g.Members(ctx)
+			return err
+		}),
+		"member.Group.Watch": group(func(ctx context.Context, g *member.Group) error {
+			for _, err := range g.Watch(ctx) {
+				return err
+			}
+			return errors.New("the iteration ended")
+		}),
+		"discovery.Registry.Register": registry(nil),
+		"discovery.Registry.Services": registry(func(ctx context.Context, r *discovery.Registry) error {
+			_, err := r.Services(ctx)
+			return err
+		}),
+		"discovery.Registry.Instances": registry(func(ctx context.Context, r *discovery.Registry) error {
+			_, err := r.Instances(ctx, "web")
+			return err
+		}),
+		"discovery.Registry.Watch": registry(func(ctx context.Context, r *discovery.Registry) error {
+			for _, err := range r.Watch(ctx, "web") {
+				return err
+			}
+			return errors.New("the iteration ended")
+		}),
+		"discovery.Provider": registry(func(ctx context.Context, r *discovery.Registry) error {
+			p, err := r.OpenProvider("web", discovery.ProviderConfig{})
 			if err != nil {
 				return err
 			}
-			l, err := e.Campaign(ctx)
-			if err != nil {
-				return err
-			}
-			return l.ResignWait(ctx)
-		},
-		"member.Group": func(ctx context.Context, c *zk.Client, o options) error {
-			g, err := member.NewGroup(c, o.path, member.GroupConfig{ACL: o.acl, AnyACL: o.any})
-			if err != nil {
-				return err
-			}
-			m, err := g.Join(ctx, "me", nil)
-			if err != nil {
-				return err
-			}
-			return m.LeaveWait(ctx)
-		},
+			defer p.Close()
+			_, err = p.Instances(ctx)
+			return err
+		}),
 		"member.Node": func(ctx context.Context, c *zk.Client, o options) error {
 			cfg := member.NodeConfig{Mode: member.Persistent, ACL: o.acl, AnyACL: o.any}
 			n, err := member.OpenNode(c, o.path, []byte("kept"), cfg)

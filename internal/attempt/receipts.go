@@ -332,23 +332,25 @@ func sweepMinute(ctx context.Context, sess *zk.Session, dir string, names []stri
 	for i, name := range names {
 		names[i] = dir + "/" + name
 	}
-	b := sess.Batch()
-	var gone []*zk.Future[struct{}]
+	var old []string
+	versions := make(map[string]int32)
 	for receipt, seen := range Each(sess, names, (*zk.Batch).Exists) {
 		node, err := seen.Get(ctx)
 		if err != nil {
 			return err
 		}
 		if node.Exists && node.Stat.Mtime < before {
-			gone = append(gone, b.Delete(receipt, node.Stat.Version))
+			old = append(old, receipt)
+			versions[receipt] = node.Stat.Version
 		}
 	}
-	if len(gone) == len(names) {
-		gone = append(gone, b.Delete(dir, -1)) // refused if there is a new one
+	if len(old) == len(names) {
+		old, versions[dir] = append(old, dir), -1 // refused if there is a new one
 	}
-	b.Send()
-	for _, g := range gone {
-		_, err := g.Get(ctx)
+	for _, gone := range Each(sess, old, func(b *zk.Batch, path string) *zk.Future[struct{}] {
+		return b.Delete(path, versions[path])
+	}) {
+		_, err := gone.Get(ctx)
 		if err != nil && !errors.Is(err, zk.NoNode) && !errors.Is(err, zk.BadVersion) && !errors.Is(err, zk.NotEmpty) {
 			return err
 		}

@@ -12,8 +12,8 @@ import (
 var (
 	// ErrUnresolved reports that a change may or may not have been made. The context ended after the change was sent,
 	// and then the session before the answer came; or this process was cut off from the servers for more than an hour,
-	// after which other processes remove its receipt; or it may not create receipts; or the node was to be created,
-	// and other clients have created or deleted nodes beside it meanwhile.
+	// after which other processes remove its receipt; or it may not create receipts; or the node was to be created, and
+	// the context ended meanwhile, or other clients have created or deleted nodes beside it.
 	ErrUnresolved = errors.New("it is unknown whether the change was made")
 
 	// ErrUnreadable reports that a node holds no number of the counter's layout. The error is an *UnreadableError.

@@ -332,6 +332,36 @@ func TestWatchGoesOnInAnEnsembleThatWasRebuilt(t *testing.T) {
 }
 
 // Promise: 14
+func TestWatchContinuesAfterRefusals(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		v := w.value(w.Client(t, timeout))
+		must(t, v.Set(t.Context(), []byte("a")))
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Op == zktest.OpGetData && r.Nth <= 2 {
+				return zktest.Answer(zk.NoAuth)
+			}
+			return zktest.Pass
+		})
+		refused := 0
+		for now, err := range v.Watch(t.Context()) {
+			if err == nil {
+				if string(now.Data) != "a" {
+					t.Errorf("got %q, want a", now.Data)
+				}
+				break
+			}
+			if !errors.Is(err, zk.NoAuth) {
+				t.Errorf("got %v, want NoAuth", err)
+			}
+			refused++
+		}
+		if refused != 2 {
+			t.Errorf("got %d refusals and then no value, want 2 and the value", refused)
+		}
+	})
+}
+
+// Promise: 14
 func TestWatchEndsWithItsContextAndItsClient(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.Client(t, timeout)

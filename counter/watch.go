@@ -16,7 +16,8 @@ import (
 // (CURATOR-688), which begins again if the ensemble was rebuilt, or restored from a copy. Watch continues across
 // reconnects and sessions; without a connection, the last value may be outdated.
 //
-// It ends with an error: ctx's cause, the client's error if the client is closed, or the server's refusal.
+// A server's refusal is yielded as an error; a caller that continues its loop gets the value again when the refusal
+// has passed. Watch ends with an error: ctx's cause, or the client's error if the client is closed.
 func (v *Value) Watch(ctx context.Context) iter.Seq2[Versioned, error] {
 	return func(yield func(Versioned, error) bool) {
 		w := watcher{value: v}
@@ -28,10 +29,9 @@ func (v *Value) Watch(ctx context.Context) iter.Seq2[Versioned, error] {
 		}
 		for now, err := range attempt.Follow(ctx, v.reg.client, v.reg.path, look) {
 			switch {
-			case err != nil:
-				yield(Versioned{}, v.reg.failed("watch", err))
+			case err != nil && !yield(Versioned{}, v.reg.failed("watch", err)):
 				return
-			case w.isNews(now) && !yield(now, nil):
+			case err == nil && w.isNews(now) && !yield(now, nil):
 				return
 			}
 		}

@@ -31,7 +31,8 @@ const maxParentTries = 10
 // from it; a caller to whom it matters puts something of its own into the data. If there is no node, CreateAll asks
 // again, provided that no child of its parent was created or deleted since: otherwise the node may have been made, and
 // deleted by another client. The outcome is Unknown in that case, if the node was changed meanwhile, if the mode is
-// sequential, if the request is larger than servers accept by default, or if ctx or the session has ended.
+// sequential, if the server then refuses the request for good, if the request is larger than servers accept by default,
+// or if ctx or the session has ended.
 func (s *Session) CreateAll(ctx context.Context, n Node, parents Parents) (Created, error) {
 	if parents.Mode != Persistent && parents.Mode != Container {
 		err := fmt.Errorf("%w: mode of parents must be Persistent or Container", BadArguments)
@@ -39,43 +40,65 @@ func (s *Session) CreateAll(ctx context.Context, n Node, parents Parents) (Creat
 	}
 	// An ephemeral node is its session's, whose last reply shows what was there before. Of others the ensemble knows.
 	fresh := !n.Mode.sequential() && n.Mode != Ephemeral
-	for tries := 0; ; fresh = false {
-		seen, err := s.seen(ctx, fresh)
+	var first int64   // a transaction from before the first try whose reply was lost
+	var unknown error // of that try: a partition may still deliver it
+	vanished := 0
+	for tries := 0; ; tries++ {
+		seen, err := s.seen(ctx, fresh && tries == 0)
 		if err != nil {
-			return Created{}, refuse(n.Mode.op(), n.Path, err)
+			return Created{}, n.failed(unknown, refuse(n.Mode.op(), n.Path, err))
 		}
 		made, err := s.CreateNode(ctx, n)
 		switch {
 		case err == nil:
 			return made, nil
 		case errors.Is(err, NoNode):
-			if tries++; tries > maxParentTries {
-				return Created{}, fmt.Errorf("%w, although its parents were created %d times", err, maxParentTries)
+			if vanished++; vanished > maxParentTries {
+				err = fmt.Errorf("%w, although its parents were created %d times", err, maxParentTries)
+				return Created{}, n.failed(unknown, err)
 			}
 			if err := s.createParents(ctx, n, parents); err != nil {
-				return Created{}, err
+				return Created{}, n.failed(unknown, err)
 			}
-		case n.Mode.sequential() || !s.canRepeat(ctx, err):
-			return Created{}, err
-		default:
-			if made, err = s.resolve(ctx, n, seen); !errors.Is(err, errNotDone) {
+		case errors.Is(err, NodeExists) && unknown != nil:
+			return s.ownNode(ctx, n, first)
+		case n.Mode.sequential() && !passes(err) || !s.again(ctx, err, tries):
+			return Created{}, n.failed(unknown, err)
+		case !passes(err):
+			if unknown == nil {
+				first, unknown = seen, err
+			}
+			if made, err = s.resolve(ctx, n, seen, first); !errors.Is(err, errNotDone) {
 				return made, err
 			}
 		}
 	}
 }
 
-// errNotDone is resolve's answer if the creation was not done.
+// failed returns the error of a creation that failed with err, after an earlier try that failed with unknown, if not
+// nil.
+func (n *Node) failed(unknown, err error) error {
+	if unknown == nil {
+		return err
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		err = e.Err
+	}
+	err = fmt.Errorf("%w; then %w", ErrConnectionLost, err)
+	return &Error{Op: opName(n.Mode.op()), Path: n.Path, Err: err, Outcome: Unknown}
+}
+
+// errNotDone is resolve's answer if the creation was not done so far.
 var errNotDone = errors.New("the node was not created")
 
-// resolve finds out what a creation has done whose reply was lost. Seen is a transaction from before it. It returns the
-// node, NodeExists, errNotDone, or an error with outcome Unknown.
+// resolve finds out what a creation has done whose reply was lost. Seen is a transaction from before it, and first one
+// from before the first of its tries. It returns the node, NodeExists, errNotDone, or an error with outcome Unknown.
 //
-// It looks behind a write: what was on its way when the connection broke has been done by then, or never will be. That
-// there is no node does not mean that it was not made: unless nothing was created or deleted in the lowest of its
-// parents that is there.
-func (s *Session) resolve(ctx context.Context, n Node, seen int64) (Created, error) {
-	for {
+// It looks behind a write: what was on its way when the connection broke has been done by then, or never will be,
+// unless a partition holds it up. That there is no node does not mean that it was not made: unless nothing was created
+// or deleted in the lowest of its parents that is there.
+func (s *Session) resolve(ctx context.Context, n Node, seen, first int64) (Created, error) {
+	for tries := 0; ; tries++ {
 		b := s.Batch()
 		passed := b.Delete("/__fence-"+rand.Text()+"__/none", -1) // no client makes that node or its parent
 		node := b.Exists(n.Path)
@@ -94,7 +117,7 @@ func (s *Session) resolve(ctx context.Context, n Node, seen int64) (Created, err
 		if err == nil {
 			var untouched bool
 			if e, _ := node.Get(ctx); e.Exists {
-				return s.ownNode(ctx, n, seen)
+				return s.ownNode(ctx, n, first)
 			}
 			if untouched, err = lowestIsUntouched(ctx, above, seen); err == nil && untouched {
 				return Created{}, errNotDone
@@ -103,14 +126,10 @@ func (s *Session) resolve(ctx context.Context, n Node, seen int64) (Created, err
 		switch {
 		case err == nil:
 			err = errors.New("there is no node, but its directory has been changed")
-		case s.canRepeat(ctx, err):
+		case s.again(ctx, err, tries):
 			continue
 		}
-		if e, ok := errors.AsType[*Error](err); ok {
-			err = e.Err
-		}
-		err = fmt.Errorf("%w; then %w", ErrConnectionLost, err)
-		return Created{}, &Error{Op: opName(n.Mode.op()), Path: n.Path, Err: err, Outcome: Unknown}
+		return Created{}, n.failed(ErrConnectionLost, err)
 	}
 }
 
@@ -125,10 +144,23 @@ func lowestIsUntouched(ctx context.Context, dirs []*Future[Existence], seen int6
 	return false, nil
 }
 
-// canRepeat reports whether a request failed because its connection broke, while the session goes on. A request that is
-// too large breaks each connection.
+// canRepeat reports whether a request failed because its connection broke, or was refused for now, while the session
+// goes on. A request that is too large breaks each connection.
 func (s *Session) canRepeat(ctx context.Context, err error) bool {
-	return brokenOff(err) && ctx.Err() == nil && s.Err() == nil
+	return (brokenOff(err) || passes(err)) && ctx.Err() == nil && s.Err() == nil
+}
+
+// again is canRepeat. After a refusal it pauses, the longer the more tries there were before.
+func (s *Session) again(ctx context.Context, err error, tries int) bool {
+	if passes(err) {
+		s.pause(ctx, tries)
+	}
+	return s.canRepeat(ctx, err)
+}
+
+// pause waits before something is asked again that was refused tries times before.
+func (s *Session) pause(ctx context.Context, tries int) {
+	sleepIn(ctx, s.ctx, jitter(min(firstBackoff<<min(tries, 10), maxBackoff)))
 }
 
 // brokenOff reports whether a request failed because its connection broke, but most likely not because of the request
@@ -148,10 +180,10 @@ func (s *Session) seen(ctx context.Context, fresh bool) (int64, error) {
 	if zxid := last(); zxid > 0 && !fresh { // a new session has had no reply yet
 		return zxid, nil
 	}
-	for {
+	for tries := 0; ; tries++ {
 		if err := s.Sync(ctx, "/"); err == nil { // which takes no right
 			return last(), nil
-		} else if !s.canRepeat(ctx, err) {
+		} else if !s.again(ctx, err, tries) {
 			return 0, err
 		}
 	}
@@ -202,6 +234,9 @@ func (s *Session) createParents(ctx context.Context, n Node, parents Parents) er
 			return &Error{Op: opName(n.Mode.op()), Path: n.Path, Err: errNoChroot, Outcome: Refused}
 		}
 		_, err := s.CreateNode(ctx, dir)
+		for tries := 0; passes(err) && s.again(ctx, err, tries); tries++ {
+			_, err = s.CreateNode(ctx, dir)
+		}
 		if err == nil || errors.Is(err, NodeExists) {
 			break
 		}
@@ -219,6 +254,7 @@ func (s *Session) createParents(ctx context.Context, n Node, parents Parents) er
 	}
 	b := s.Batch()
 	var made []*Future[Created]
+	refused := false
 	for _, path := range slices.Backward(missing) {
 		dir.Path = path
 		made = append(made, b.CreateNode(dir))
@@ -229,6 +265,10 @@ func (s *Session) createParents(ctx context.Context, n Node, parents Parents) er
 		if err != nil && !errors.Is(err, NodeExists) && !errors.Is(err, NoNode) && !s.canRepeat(ctx, err) {
 			return n.withoutParent(err)
 		}
+		refused = refused || passes(err)
+	}
+	if refused {
+		s.pause(ctx, maxParentTries) // the next try finds out which are missing
 	}
 	return nil
 }
@@ -245,7 +285,7 @@ func (n *Node) withoutParent(err error) error {
 // error with outcome Unknown, also if it is gone again. Seen is a transaction from before the creation.
 func (s *Session) ownNode(ctx context.Context, n Node, seen int64) (Created, error) {
 	data, stat, err := s.Get(ctx, n.Path)
-	for s.canRepeat(ctx, err) {
+	for tries := 0; s.again(ctx, err, tries); tries++ {
 		data, stat, err = s.Get(ctx, n.Path)
 	}
 	fail := func(err error, o Outcome) (Created, error) {

@@ -443,3 +443,85 @@ func TestCreateAllNeedsNoRightToTheRoot(t *testing.T) {
 	_, err = openClient(t, srv).CreateAll(t.Context(), zk.Node{Path: "/apps/x/y"}, zk.Parents{})
 	must(t, err)
 }
+
+// A partition may deliver the creation after CreateAll has found no node behind a write of its own.
+//
+// Promise: 18
+func TestCreateAllKnowsItsNodeThatIsCreatedLate(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		second  zktest.Fault
+		data    string // of the node
+		want    error
+		outcome zk.Outcome
+	}{
+		"its own":       {zktest.Pass, "mine", nil, 0},
+		"another":       {zktest.Pass, "theirs", zk.NodeExists, zk.Refused},
+		"still to come": {zktest.Answer(zk.NoAuth), "mine", zk.NoAuth, zk.Unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv, other := runWithSideDoor(t)
+			c := openClient(t, srv)
+			srv.Control(func(r zktest.Request) zktest.Fault {
+				switch {
+				case r.Op != zktest.OpCreate:
+					return zktest.Pass
+				case r.Nth == 1:
+					return zktest.Refuse
+				}
+				if row.second == zktest.Pass {
+					if _, err := other.Create(t.Context(), "/n", []byte(row.data), zk.Persistent); err != nil {
+						t.Error(err)
+					}
+				}
+				return row.second
+			})
+			made, err := c.CreateAll(t.Context(), zk.Node{Path: "/n", Data: []byte("mine")}, zk.Parents{})
+			if row.want != nil {
+				wantFailure(t, err, row.want, row.outcome)
+				return
+			}
+			must(t, err)
+			if made.Path != "/n" || made.Stat.Czxid == 0 {
+				t.Errorf("got %+v, want the node", made)
+			}
+		})
+	}
+}
+
+// Each request in turn is refused for now, also behind a lost reply.
+//
+// Promise: 18
+func TestCreateAllAndDeleteAllAskAgainWhatIsRefusedForNow(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string]zktest.Fault{"refused": zktest.Pass, "reply lost": zktest.DropReply} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+				c := srv.Client(t, 20*time.Second)
+				for seq, hit := 1, true; hit; seq++ {
+					hit = false
+					create := 0
+					srv.Control(func(r zktest.Request) zktest.Fault {
+						if r.Op == zktest.OpCreate && r.Path == "/a/b/c" {
+							if create++; create == 2 { // with its parents
+								return first
+							}
+						}
+						if r.Op != zktest.OpConnect && (r.Seq == seq || r.Seq == seq+1) {
+							hit = true
+							return zktest.Answer(zk.ThrottledOp)
+						}
+						return zktest.Pass
+					})
+					_, err := c.CreateAll(t.Context(), zk.Node{Path: "/a/b/c"}, zk.Parents{})
+					must(t, err)
+					_, err = c.DeleteAll(t.Context(), "/a")
+					must(t, err)
+					srv.Control(nil) // no call runs any more
+				}
+			})
+		})
+	}
+}

@@ -24,11 +24,11 @@ const (
 // the node meanwhile is deleted, too: DeleteAll ends when the node itself is gone, or else with ctx, which may be never
 // if others create nodes fast enough.
 //
-// The nodes are not deleted in one transaction. DeleteAll stops at the first node that the server refuses to delete, or
-// when ctx or the session ends; what it has deleted stays deleted, and the error names the node. If a connection breaks
-// it goes on with the next one; a node whose reply was lost may be missing in the count, and is deleted once more if
-// another client creates it meanwhile. After a lost reply the outcome of an error is Unknown, whatever the last reply
-// was.
+// The nodes are not deleted in one transaction. DeleteAll stops at the first node that the server refuses to delete,
+// unless that is Temporary, or when ctx or the session ends; what it has deleted stays deleted, and the error names the
+// node. If a connection breaks it goes on with the next one; a node whose reply was lost may be missing in the count,
+// and is deleted once more if another client creates it meanwhile. After a lost reply the outcome of an error is
+// Unknown, whatever the last reply was.
 //
 // It sends many deletions at once, and needs memory for about ten thousand names, however wide or deep the tree is;
 // only a list of children that exceeds Config.MaxFrame fails, with ErrReplyTooLarge.
@@ -89,6 +89,7 @@ type deletion struct {
 	// pending is a stack: what is below a node lies above it, with nothing else in between.
 	pending []*doomed
 	deleted int
+	tries   int // that servers have refused for now, in a row
 }
 
 // doomed is a node that is to be deleted. Its path is made from those above it when it is needed, because the paths of
@@ -142,7 +143,7 @@ func (d *deletion) delete(ctx context.Context) error {
 	b := d.sess.Batch()
 	nodes, replies := d.next(b)
 	b.Send()
-	var refused error
+	var refused, later error
 	var left []*doomed
 	var full *doomed // the last one that had children
 	for i, n := range nodes {
@@ -156,14 +157,28 @@ func (d *deletion) delete(ctx context.Context) error {
 			full = n
 			left = append(left, n)
 		case d.sess.canRepeat(ctx, err):
-			d.lost = true
+			d.lost = d.lost || !passes(err)
 			left = append(left, n)
+			later = err
 		case refused == nil:
 			refused = err
 		}
 	}
 	slices.Reverse(left)
 	d.pending = append(d.pending, left...)
+	return d.rest(ctx, refused, later)
+}
+
+// rest returns refused. If there is none, but a request is to be repeated because of later, it pauses as need be.
+func (d *deletion) rest(ctx context.Context, refused, later error) error {
+	switch {
+	case refused != nil:
+	case passes(later):
+		d.sess.pause(ctx, d.tries)
+		d.tries++
+	default:
+		d.tries = 0
+	}
 	return refused
 }
 
@@ -202,15 +217,15 @@ func (d *deletion) list(ctx context.Context) error {
 	}
 	b.Send()
 	room := max(minChildren, (maxPending-len(d.pending))/len(nodes))
-	var failed error
+	var failed, later error
 	for i, n := range slices.Backward(nodes) {
-
 		reply, err := replies[i].Get(ctx)
 		switch {
 		case errors.Is(err, NoNode):
 			continue
 		case d.sess.canRepeat(ctx, err):
 			d.pending = append(d.pending, n)
+			later = err
 			continue
 		case err != nil:
 			if failed == nil || errors.Is(err, ErrReplyTooLarge) { // which broke the connection of those behind it
@@ -225,5 +240,5 @@ func (d *deletion) list(ctx context.Context) error {
 			d.pending = append(d.pending, &doomed{parent: n, name: name, depth: n.depth + 1})
 		}
 	}
-	return failed
+	return d.rest(ctx, failed, later)
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
@@ -122,12 +123,12 @@ var temporary = []Code{ThrottledOp, OperationTimeout, SessionMoved, NotReadOnly}
 // OutcomeOf. It is false for the end of a session or of a context, and for a request that no server takes because of
 // its size.
 func Temporary(err error) bool {
-	for _, code := range temporary {
-		if errors.Is(err, code) {
-			return true
-		}
-	}
-	return errors.Is(err, ErrConnectionLost) && !errors.Is(err, errTooLarge)
+	return passes(err) || errors.Is(err, ErrConnectionLost) && !errors.Is(err, errTooLarge)
+}
+
+// passes reports whether err is a refusal that says nothing about the request itself.
+func passes(err error) bool {
+	return slices.ContainsFunc(temporary, func(code Code) bool { return errors.Is(err, code) })
 }
 
 // contextError returns an error that wraps both the error and the cause of ctx.

@@ -15,33 +15,48 @@ import (
 
 // FollowConfig keeps the client's servers up to date with the ensemble's configuration, which servers change when
 // members join or leave (/zookeeper/config, see Session.Reconfig): as by SetServers, now and after every change. It
-// returns when ctx or the client ends, or if the server refuses to tell its configuration, with the reason.
+// returns when ctx or the client ends. If a server refuses to tell its configuration, FollowConfig asks again after a
+// growing pause, with a warning to Config.Logger.
 //
 // A configuration is ignored, with a warning to Config.Logger, unless it names the address for clients of each of its
 // servers: otherwise the client would lose those that it knows, because servers that were configured without dynamic
-// reconfiguration list members without addresses. So is one that is older than the last one followed, which a server
-// that was removed may show. If Config.TLS is set, the addresses are those for TLS, and a configuration without them is
-// ignored.
+// reconfiguration list members without addresses. So is one that is older than the last one followed under the same
+// session, which a server that was removed may show. If Config.TLS is set, the addresses are those for TLS, and a
+// configuration without them is ignored.
 func (c *Client) FollowConfig(ctx context.Context) error {
-	newest := int64(-1)
-	for {
+	for ctx.Err() == nil {
 		s, err := c.Session(ctx)
 		if err != nil {
 			return err
 		}
-		data, _, w, err := s.GetW(ctx, configPath)
-		if err != nil {
-			if s.canRepeat(ctx, err) || ctx.Err() == nil && s.Err() != nil {
-				continue
+		c.followUnder(ctx, s)
+	}
+	return contextError(ctx)
+}
+
+// followUnder follows the configuration until ctx or the session ends. The first one is no older than those that were
+// followed under the session before, because it is read behind a sync: unless the ensemble was rebuilt since.
+func (c *Client) followUnder(ctx context.Context, s *Session) {
+	newest, tries := int64(-1), 0
+	for ctx.Err() == nil && s.Err() == nil {
+		err := s.Sync(ctx, "/")
+		if err == nil {
+			var data []byte
+			var w *Watch
+			if data, _, w, err = s.GetW(ctx, configPath); err == nil {
+				newest, tries = c.follow(string(data), newest), 0
+				_, err = w.Next(ctx)
+				w.Close()
 			}
-			return fmt.Errorf("zk: cannot follow the configuration of the ensemble: %w", err)
 		}
-		newest = c.follow(string(data), newest)
-		_, err = w.Next(ctx)
-		w.Close()
-		if err != nil && s.Err() == nil {
-			return err
+		if err == nil || s.Err() != nil || ctx.Err() != nil || brokenOff(err) {
+			continue
 		}
+		if tries == 0 {
+			c.log.Warn("cannot follow the configuration of the ensemble; retrying", "err", err)
+		}
+		s.pause(ctx, tries)
+		tries++
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	zookeeper "github.com/seed-a3166700/turnstile/internal/test/peer"
+	"github.com/seed-a3166700/turnstile/server"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
@@ -289,15 +290,59 @@ func TestFollowConfigEndsWithItsContextOrClient(t *testing.T) {
 	if err := <-done; !errors.Is(err, zk.ErrClosed) {
 		t.Errorf("got %v, want ErrClosed", err)
 	}
-	none := openClient(t, srv)
+}
+
+// Promise: 18
+func TestFollowConfigContinuesAfterRefusalsAndInAnEnsembleThatWasRebuilt(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t, zktest.With(func(c *server.Config) { c.SuperDigest = zk.DigestID("super", "secret").ID }))
+	c := openClient(t, srv)
+	configure := func(version int, port string) {
+		t.Helper()
+		cfg := srv.Config(10 * time.Second)
+		cfg.Auth = []zk.Auth{zk.Digest("super", "secret")}
+		admin, err := zk.Open(t.Context(), cfg)
+		must(t, err)
+		defer admin.Close()
+		_, own, _ := strings.Cut(srv.Addr(), ":")
+		const text = "server.1=127.0.0.1:1:2;%s\nserver.2=127.0.0.1:1:2;%s\nversion=%d"
+		_, err = admin.Set(t.Context(), "/zookeeper/config", fmt.Appendf(nil, text, own, port, version), -1)
+		must(t, err)
+	}
+	await := func(port string) {
+		t.Helper()
+		for !slices.Contains(c.Servers(), "127.0.0.1:"+port) {
+			must(t, c.Sync(t.Context(), "/"))
+		}
+	}
+	configure(9, "9")
 	srv.Control(func(r zktest.Request) zktest.Fault {
-		if r.Op == zktest.OpGetData {
+		switch {
+		case r.Op == zktest.OpSync && r.Nth == 1:
+			return zktest.Answer(zk.ThrottledOp)
+		case r.Op == zktest.OpGetData && r.Nth <= 2:
 			return zktest.Answer(zk.NoAuth)
 		}
 		return zktest.Pass
 	})
-	if err := none.FollowConfig(t.Context()); !errors.Is(err, zk.NoAuth) {
-		t.Errorf("got %v, want NoAuth", err)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- c.FollowConfig(ctx) }()
+	for !slices.Contains(c.Servers(), "127.0.0.1:9") {
+		select {
+		case err := <-done:
+			t.Fatalf("it has ended: %v", err)
+		default:
+			_, _, err := c.Exists(t.Context(), "/")
+			must(t, err)
+		}
+	}
+	srv.Wipe()
+	configure(3, "3")
+	await("3")
+	stop()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the context's error", err)
 	}
 }
 

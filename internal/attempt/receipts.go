@@ -152,16 +152,15 @@ func (r *Receipts) Birth(ctx context.Context, client *zk.Client, sess *zk.Sessio
 	if err != nil {
 		return nil, err
 	}
-	stamp, first := newStamp(), r.fresh()
-	first.Data = []byte(stamp)
-	t := &Txn{
-		client: client, pool: &r.Pool, sess: sess, rec: &Receipt{Path: first.Path}, stamp: stamp,
-		birth: &birth{receipts: r, parent: before},
-	}
-	t.reply = b.Multi(create,
+	first := r.fresh()
+	t := &Txn{client: client, pool: &r.Pool, sess: sess, rec: &Receipt{Path: first.Path}}
+	t.birth = &birth{receipts: r, parent: before, ops: []zk.Op{
+		create,
 		zk.CreateNodeOp(zk.Node{Path: r.dir(), ACL: r.acl}),
 		zk.CreateNodeOp(zk.Node{Path: path.Dir(first.Path), ACL: r.acl}),
-		zk.CreateNodeOp(first))
+		zk.CreateNodeOp(first),
+	}}
+	t.reply = b.Multi(t.birth.ops...)
 	b.Send()
 	return t, nil
 }
@@ -170,33 +169,58 @@ func (r *Receipts) Birth(ctx context.Context, client *zk.Client, sess *zk.Sessio
 type birth struct {
 	receipts *Receipts
 	parent   zk.Stat // of the node, before the transaction was sent
+	ops      []zk.Op
 }
 
+// errAbsent is look's answer if a birth was not done so far. A partition may still deliver it (see Creation.sweep).
+var errAbsent = errors.New("there is no node")
+
 // outcome is Txn.Outcome, given the reply.
+//
+// A birth that was not done so far is sent again as it was: as long as the node is there, one of the two at most is
+// done, and the receipt is the same. No other birth may follow it: if the first one came late, it would be taken for
+// another client's. If ctx has ended, or the server refuses, it is unresolved: it may still come.
 func (b *birth) outcome(ctx context.Context, t *Txn, results []zk.Result, err error) (Done, error) {
-	if err == nil {
-		last := results[len(results)-1]
-		t.rec.czxid = last.Zxid
-		t.pool.Put(t.rec)
-		return Done{Results: results[:1], Zxid: last.Zxid}, nil
+	for tries := 0; ; tries++ {
+		refusal, refused := errors.AsType[*zk.MultiError](err)
+		switch {
+		case err == nil:
+			last := results[len(results)-1]
+			t.rec.czxid = last.Zxid
+			t.pool.Put(t.rec)
+			return Done{Results: results[:1], Zxid: last.Zxid}, nil
+		case refused && refusal.Index > 0 && refusal.Err == zk.NoAuth: // by the list of rights that it creates
+			b.receipts.mu.Lock()
+			defer b.receipts.mu.Unlock()
+			b.receipts.denied = t.sess
+			return Done{}, ErrNotDone
+		case tries == 0 && zk.OutcomeOf(err) != zk.Unknown:
+			return Done{}, err
+		}
+		done, found := b.find(ctx, t)
+		if !errors.Is(found, errAbsent) {
+			return done, found
+		}
+		if why := again(ctx, t.sess, err, tries); why == nil {
+			batch := t.sess.Batch()
+			reply := batch.Multi(b.ops...)
+			batch.Send()
+			results, err = reply.Get(context.Background()) //nolint:contextcheck // the end of the session ends it
+		} else if t.sess.Err() == nil {
+			return Done{}, unresolved(why)
+		}
 	}
-	refusal, refused := errors.AsType[*zk.MultiError](err)
-	switch {
-	case refused && refusal.Index > 0 && refusal.Err == zk.NoAuth:
-		b.receipts.mu.Lock()
-		defer b.receipts.mu.Unlock()
-		b.receipts.denied = t.sess
-		return Done{}, ErrNotDone
-	case zk.OutcomeOf(err) != zk.Unknown:
-		return Done{}, err
-	}
+}
+
+// find finds out what became of a birth without an outcome. It returns what look does, but no error that passes.
+func (b *birth) find(ctx context.Context, t *Txn) (Done, error) {
 	for tries := 0; ; tries++ {
 		sess, err := t.session(ctx)(ctx)
 		if err != nil {
 			return Done{}, unresolved(err)
 		}
 		done, err := b.look(context.WithoutCancel(ctx), t, sess)
-		if err == nil || errors.Is(err, ErrNotDone) || errors.Is(err, ErrUnresolved) {
+		if err == nil || errors.Is(err, errAbsent) || errors.Is(err, ErrNotDone) || errors.Is(err, ErrUnresolved) {
 			return done, err
 		}
 		if err := again(context.WithoutCancel(ctx), sess, err, tries); err != nil && sess.Err() == nil {
@@ -205,16 +229,17 @@ func (b *birth) outcome(ctx context.Context, t *Txn, results []zk.Result, err er
 	}
 }
 
-// look finds out what became of a birth whose reply was lost. No other client makes a node with the receipt's name. If
-// it is not there, the birth may have been done all the same, and another client have deleted the node since: unless
-// the children of the parent have not changed, or only by the one node of that name that is there.
+// look looks for what a birth has done. No other client makes a node with the receipt's name. If it is not there, the
+// birth may have been done all the same, and another client have deleted the node since: unless the children of the
+// parent have not changed, or only by the one node of that name that is there. It looks for the receipt last: the birth
+// may come meanwhile.
 //
 // A session that ended at this client alone may still have it done: then it is unresolved.
 func (b *birth) look(ctx context.Context, t *Txn, sess *zk.Session) (Done, error) {
 	batch := sess.Batch()
 	passed := Fence(batch)
-	receipt, node := batch.Get(t.rec.Path), batch.Exists(b.receipts.node)
-	parent := batch.Exists(path.Dir(b.receipts.node))
+	parent, node := batch.Exists(path.Dir(b.receipts.node)), batch.Exists(b.receipts.node)
+	receipt := batch.Get(t.rec.Path)
 	batch.Send()
 	if err := passed(ctx); err != nil {
 		return Done{}, err
@@ -240,6 +265,8 @@ func (b *birth) look(ctx context.Context, t *Txn, sess *zk.Session) (Done, error
 	switch {
 	case sess != t.sess && !errors.Is(t.sess.Err(), zk.ErrExpired):
 	case !above.Exists || above.Stat.Czxid != b.parent.Czxid:
+	case changes == 0 && sess == t.sess:
+		return Done{}, errAbsent
 	case changes == 0, changes == 1 && there.Exists:
 		return Done{}, ErrNotDone
 	}
@@ -305,23 +332,25 @@ func sweepMinute(ctx context.Context, sess *zk.Session, dir string, names []stri
 	for i, name := range names {
 		names[i] = dir + "/" + name
 	}
-	b := sess.Batch()
-	var gone []*zk.Future[struct{}]
+	var old []string
+	versions := make(map[string]int32)
 	for receipt, seen := range Each(sess, names, (*zk.Batch).Exists) {
 		node, err := seen.Get(ctx)
 		if err != nil {
 			return err
 		}
 		if node.Exists && node.Stat.Mtime < before {
-			gone = append(gone, b.Delete(receipt, node.Stat.Version))
+			old = append(old, receipt)
+			versions[receipt] = node.Stat.Version
 		}
 	}
-	if len(gone) == len(names) {
-		gone = append(gone, b.Delete(dir, -1)) // refused if there is a new one
+	if len(old) == len(names) {
+		old, versions[dir] = append(old, dir), -1 // refused if there is a new one
 	}
-	b.Send()
-	for _, g := range gone {
-		_, err := g.Get(ctx)
+	for _, gone := range Each(sess, old, func(b *zk.Batch, path string) *zk.Future[struct{}] {
+		return b.Delete(path, versions[path])
+	}) {
+		_, err := gone.Get(ctx)
 		if err != nil && !errors.Is(err, zk.NoNode) && !errors.Is(err, zk.BadVersion) && !errors.Is(err, zk.NotEmpty) {
 			return err
 		}

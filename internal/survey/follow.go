@@ -24,7 +24,7 @@ type Mode string
 const (
 	Live    Mode = "live"    // the servers tell of each change
 	Sampled Mode = "sampled" // it is read again from time to time
-	Cut     Mode = "cut"     // no server is connected: it shows what was
+	Cut     Mode = "cut"     // no server is connected, or it refuses to tell: it shows what was
 )
 
 // How a Survey follows.
@@ -196,11 +196,25 @@ func (s *Survey) run(ctx context.Context) error {
 			return context.Cause(ctx)
 		case err == nil, sess.Err() != nil:
 			tries = 0
-		case !attempt.Passing(sess, err):
+		case !attempt.Passing(sess, err) && !s.outdated():
 			return err
 		}
 		_ = attempt.Pause(ctx, sess, tries)
 	}
+}
+
+// outdated tells the viewers that the latest snapshot shows what was. It returns false if there is none: then they need
+// to know the refusal; later ones may pass.
+func (s *Survey) outdated() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.latest == nil {
+		return false
+	}
+	s.cut = true
+	other := *s.latest
+	s.set(&other)
+	return true
 }
 
 // under follows under one session.

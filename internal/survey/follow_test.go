@@ -239,6 +239,42 @@ func TestFollowingSamplesUnderTheNextSession(t *testing.T) {
 	})
 }
 
+// A refusal may pass. Until then the survey shows what was; the first reading fails with it.
+func TestFollowingContinuesAfterARefusal(t *testing.T) {
+	t.Parallel()
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+		const addWatch = 106
+		refuse := func(r zktest.Request) zktest.Fault {
+			if r.Code == addWatch {
+				return zktest.Answer(zk.NoAuth)
+			}
+			return zktest.Pass
+		}
+		client := srv.Client(t, 20*time.Second)
+		s := follow(t, client, survey.FollowConfig{})
+		next(t, s, nil)
+		srv.Control(refuse)
+		for _, id := range srv.Sessions() {
+			srv.ExpireSession(id)
+		}
+		time.Sleep(time.Minute)
+		if got := next(t, s, nil); got.Mode != survey.Cut {
+			t.Errorf("got %s while the servers refuse, want cut", got.Mode)
+		}
+		if _, err := follow(t, client, survey.FollowConfig{}).Next(t.Context(), nil, nil); !errors.Is(err, zk.NoAuth) {
+			t.Errorf("got %v of a new survey, want NoAuth", err)
+		}
+		srv.Control(nil)
+		want := tree(t, srv)
+		time.Sleep(time.Minute)
+		got := next(t, s, nil)
+		if got.Mode != survey.Live {
+			t.Errorf("got %s, want live", got.Mode)
+		}
+		wantShown(t, got, want)
+	})
+}
+
 // A list that is too large breaks the connection, after which everything is read again.
 func TestDirectoryThatIsTooLargeIsListedOnce(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -363,6 +365,27 @@ func TestItemsAreWorkedOnAgainWhetherTheSessionHasEndedOrNot(t *testing.T) {
 			t.Errorf("somebody went on: %q", got)
 		}
 	}
+}
+
+// One item's lock is refused for a while: the others are worked on, and that one later.
+func TestRefusalOfAnItemIsToldAndPasses(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	var refused atomic.Int32
+	srv.Control(func(r zktest.Request) zktest.Fault {
+		if r.Op == zktest.OpCreate && strings.Contains(r.Path, "/b/") && refused.Add(1) <= 3 {
+			return zktest.Answer(zk.NoAuth)
+		}
+		return zktest.Pass
+	})
+	r := shareItems(t, t.TempDir(), srv.Addr(), "one", `echo $TURNSTILE_ITEM $TURNSTILE_TOKEN; exec sleep 1000`)
+	r.itemLines(4)
+	r.stderr.await(t, "item b: ")
+	if n := strings.Count(r.stderr.String(), "retrying"); n != 1 || refused.Load() < 4 {
+		t.Errorf("got %d refusals, told %d times, want once: %s", refused.Load()-1, n, r.stderr.String())
+	}
+	r.signal(syscall.SIGTERM)
+	r.wantCode(0)
 }
 
 // itemAndToken parses what the command of an item has written.

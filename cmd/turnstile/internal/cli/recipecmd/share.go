@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -162,6 +163,7 @@ func (s *sharer) connect(ctx context.Context, items []string) error {
 	s.run.WarnOfGrace(sess.Timeout())
 	p, err := member.NewPartitioner(client, s.run.Path, s.id, items, member.PartitionerConfig{
 		Settle: time.Duration(s.settle), ACL: s.run.Connection.ACL(), AnyACL: s.run.Connection.AnyACL,
+		Hooks: s.tell(),
 	})
 	if err != nil {
 		return misuse("%w", err)
@@ -170,6 +172,27 @@ func (s *sharer) connect(ctx context.Context, items []string) error {
 		return err
 	}
 	return context.Cause(ctx)
+}
+
+// tell returns hooks that tell of a first refusal, and of the next one only after an item was gained.
+func (s *sharer) tell() member.PartitionerHooks {
+	var told sync.Map // the items
+	return member.PartitionerHooks{
+		Gained: func(share *member.Share) {
+			told.Delete(share.Item())
+			told.Delete("")
+		},
+		Refused: func(item string, err error) {
+			if _, again := told.LoadOrStore(item, true); again {
+				return
+			}
+			what := "the list of processes"
+			if item != "" {
+				what = "item " + item
+			}
+			s.app.Say("%s: %s: %v; retrying", s.run.Path, what, err)
+		},
+	}
 }
 
 // work runs the command for an item until it has succeeded or the item must go. A command that was ended because no

@@ -81,7 +81,7 @@ func TestExpireSessionDeletesManyNodesInPieces(t *testing.T) {
 	})
 }
 
-// One turn deletes only so many nodes of all sessions together, and one commit not many more. Those that wait are whole.
+// One turn deletes only so many nodes of all sessions together, one commit few more. Those that wait are whole.
 func TestSessionsThatExpireTogetherLetOthersPass(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, Config{}, func(t *testing.T, s *Server) {

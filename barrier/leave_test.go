@@ -56,6 +56,30 @@ func TestContextEndsWhenAnotherClientDeletesTheNode(t *testing.T) {
 	})
 }
 
+// The server refuses to tell the party, for a while, whether its node is there.
+//
+// Promise: 13
+func TestContextEndsAfterRefusedLooks(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		m := enterAll(t, w.double(1))[0]
+		refused := 0
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if (r.Op == zktest.OpGetData || r.Op == zktest.OpExists) && r.Path == m.Path() && refused < 3 {
+				refused++
+				return zktest.Answer(zk.NoAuth)
+			}
+			return zktest.Pass
+		})
+		ctx := m.Context()
+		time.Sleep(10 * time.Second) // in the world's time
+		w.delete(m.Path())
+		synctest.Wait()
+		if cause := context.Cause(ctx); !errors.Is(cause, barrier.ErrDeleted) || refused != 3 {
+			t.Errorf("got cause %v after %d refusals, want that the node was deleted, after 3", cause, refused)
+		}
+	})
+}
+
 // Another client deletes the node and makes one of the same name, in one transaction.
 //
 // Promise: 13

@@ -68,20 +68,8 @@ func (m *Member) Context() context.Context {
 
 // watchNode ends the membership's context when another client deletes the node. Leave ends it before it does so itself.
 func (m *Member) watchNode() {
-	for m.ctx.Err() == nil {
-		_, stat, watch, err := m.sess.GetW(m.ctx, m.Path())
-		another := err == nil && stat.Czxid != m.czxid // by the same name
-		if err == nil && !another {
-			_, err = watch.Next(m.ctx)
-		}
-		if watch != nil {
-			watch.Close()
-		}
-		if another || errors.Is(err, zk.NoNode) {
-			m.end(ErrDeleted)
-		} else if err != nil && attempt.Again(m.ctx, m.sess, err) != nil {
-			return
-		}
+	if attempt.AwaitGone(m.ctx, m.sess, m.Path(), m.czxid) {
+		m.end(ErrDeleted)
 	}
 }
 

@@ -129,25 +129,8 @@ func (co *consumer) createNode(ctx context.Context) error {
 // watchNode ends the consumer when another client deletes its node: then its claims are free for all. It also does if
 // that client has made the node again, even in the same transaction: such a node does not end with this session.
 func (co *consumer) watchNode() {
-	for tries := 0; ; tries++ {
-		_, stat, w, err := co.sess.GetW(co.ctx, co.node)
-		if err == nil {
-			if co.replaced(stat) {
-				err = zk.NoNode
-			} else {
-				_, err = w.Next(co.ctx)
-			}
-			w.Close()
-		}
-		switch {
-		case co.ctx.Err() != nil:
-			return
-		case errors.Is(err, zk.NoNode):
-			co.Gone(co.node)
-			return
-		case err != nil && !errors.Is(err, zk.ErrConnectionLost):
-			_ = attempt.Pause(co.ctx, co.sess, tries) // also after a refusal that does not pass
-		}
+	if attempt.AwaitGone(co.ctx, co.sess, co.node, co.czxid) {
+		co.Gone(co.node)
 	}
 }
 

@@ -176,17 +176,8 @@ func (l *deadLetters) tidy() {
 	l.sweeper.run(func(ctx context.Context, sess *zk.Session) {
 		dead := l.layout.deadLetters()
 		list, err := dead.Segments(ctx, sess)
-		if err != nil {
-			return // the next one does it
-		}
-		b := sess.Batch()
-		gone := make([]*zk.Future[struct{}], len(list))
-		for i, n := range list {
-			gone[i] = b.Delete(dead.Segment(n), 1)
-		}
-		b.Send()
-		for _, g := range gone {
-			_, _ = g.Get(ctx) // refused if it is open or not empty
+		if err == nil { // or the next one does it
+			dead.Sweep(ctx, sess, list)
 		}
 	})
 }

@@ -101,13 +101,9 @@ func (l *deadLetters) trimSome(ctx context.Context, sess *zk.Session) (n int, er
 		}
 		n += old
 	}
-	b := sess.Batch()
-	gone := make([]*zk.Future[struct{}], n)
-	for i, path := range oldest[:n] {
-		gone[i] = b.Delete(path, -1) // of any version: one that an operator has written to is a dead letter, too
-	}
-	b.Send()
-	for _, g := range gone {
+	// Of any version: one that an operator has written to is a dead letter, too.
+	remove := func(b *zk.Batch, path string) *zk.Future[struct{}] { return b.Delete(path, -1) }
+	for _, g := range attempt.Each(sess, oldest[:n], remove) {
 		if _, err := g.Get(ctx); err != nil && !errors.Is(err, zk.NoNode) {
 			return 0, err
 		}

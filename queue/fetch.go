@@ -267,15 +267,9 @@ func (f *fetcher) after(ctx context.Context, ready *segment.List, n int) (int, e
 func (f *fetcher) tidy(ready *segment.List, n int) {
 	f.co.d.background(func() {
 		list, err := ready.Segments(f.co.ctx, f.co.sess)
-		if err != nil {
-			return // the next consumer that moves the cursor does it
+		if err == nil { // or the next consumer that moves the cursor does it
+			before, _ := slices.BinarySearch(list, n)
+			ready.Sweep(f.co.ctx, f.co.sess, list[:before])
 		}
-		b := f.co.sess.Batch()
-		for _, s := range list {
-			if s < n {
-				b.Delete(ready.Segment(s), 1)
-			}
-		}
-		b.Send()
 	})
 }

@@ -185,7 +185,7 @@ func (o *owner) meet(s *session) { s.stranger = o.unknown.PushBack(s) }
 // makeSessionRoom ends sessions in which nobody has logged in until there may be one more.
 func (o *owner) makeSessionRoom() {
 	for o.unknown.Len() > 0 && full(o.unknown.Len(), half(o.cfg.Limits.Sessions)) {
-		o.endSession(o.unknown.Front().Value.(*session))
+		o.endSession(o.unknown.Front().Value.(*session), nil)
 	}
 }
 

@@ -46,12 +46,7 @@ func (s *Server) doDurably(f func(o *owner)) error {
 	durable := make(chan struct{})
 	err := s.do(func(o *owner) {
 		f(o)
-		if !o.pending() {
-			close(durable)
-			return
-		}
-		b := o.current()
-		b.after = append(b.after, func() { close(durable) })
+		o.whenDurable(func() { close(durable) })
 	})
 	if err != nil {
 		return err
@@ -62,6 +57,16 @@ func (s *Server) doDurably(f func(o *owner)) error {
 	case <-s.done:
 		return ErrClosed
 	}
+}
+
+// whenDurable calls f once all changes so far are durable and their events have been handed to their connections.
+func (o *owner) whenDurable(f func()) {
+	if !o.pending() {
+		f()
+		return
+	}
+	b := o.current()
+	b.after = append(b.after, f)
 }
 
 // Sessions returns all live sessions in order of their ids, nil if the server has stopped.

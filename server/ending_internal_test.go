@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,10 +14,15 @@ import (
 // manyEphemerals creates n nodes of c's session.
 func (c *rawClient) manyEphemerals(t *testing.T, n int) {
 	t.Helper()
+	c.ephemerals(t, "/e", n)
+}
+
+func (c *rawClient) ephemerals(t *testing.T, prefix string, n int) {
+	t.Helper()
 	for first := 0; first < n; first += 1000 {
 		req := new(wire.MultiRequest)
 		for i := first; i < min(n, first+1000); i++ {
-			create := &wire.CreateRequest{Path: fmt.Sprintf("/e%d", i), ACL: openACL, Flags: wire.FlagEphemeral}
+			create := &wire.CreateRequest{Path: prefix + strconv.Itoa(i), ACL: openACL, Flags: wire.FlagEphemeral}
 			req.Ops = append(req.Ops, wire.SubRequest{Op: wire.OpCreate, Request: create})
 		}
 		c.mustCall(t, wire.OpMulti, req)
@@ -54,6 +60,71 @@ func TestEndOfASessionWithManyNodesLetsOthersPass(t *testing.T) {
 	})
 }
 
+// What a program ends, too.
+func TestExpireSessionDeletesManyNodesInPieces(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, Config{}, func(t *testing.T, s *Server) {
+		t.Helper()
+		const n = 20 * endAtOnce
+		c := mustConnect(t, s, wire.ConnectRequest{})
+		c.manyEphemerals(t, n)
+		var before int64
+		_ = s.do(func(o *owner) { before = o.zxid })
+		if !s.ExpireSession(c.session) || s.ExpireSession(c.session) {
+			t.Error("got another result, want true for the live session, then false")
+		}
+		_ = s.do(func(o *owner) {
+			if left, pieces := o.tree.EphemeralCount(), o.zxid-before; left != 0 || pieces < n/endAtOnce {
+				t.Errorf("got %d nodes left after %d pieces, want none after %d", left, pieces, n/endAtOnce)
+			}
+		})
+	})
+}
+
+// One turn deletes only so many nodes of all sessions together, one commit few more. Those that wait are whole.
+func TestSessionsThatExpireTogetherLetOthersPass(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, Config{}, func(t *testing.T, s *Server) {
+		t.Helper()
+		const sessions, each = 10, endAtOnce - 1
+		const inCommit = largeShare/endCost + endAtOnce
+		for i := range sessions {
+			mustConnect(t, s, wire.ConnectRequest{}).ephemerals(t, fmt.Sprintf("/e%d-", i), each)
+		}
+		_ = s.do(func(o *owner) {
+			for _, sess := range o.sessions {
+				o.expiry.remove(sess)
+				o.expired = append(o.expired, sess)
+				sess.timeout.Store(-int64(time.Hour)) // whenever its reader touches it
+			}
+			deleted := func() int { return sessions*each - o.tree.EphemeralCount() }
+			for o.mayEnd() {
+				before := deleted()
+				o.endSessions()
+				if n := deleted() - before; n > endAtOnce {
+					t.Errorf("a turn deleted %d nodes, want at most %d", n, endAtOnce)
+					return
+				}
+				if left := o.tree.EphemeralCount(); left < len(o.sessions)*each {
+					t.Errorf("got %d nodes of %d live sessions, want all", left, len(o.sessions))
+					return
+				}
+			}
+			if n := deleted(); o.store != nil && n > inCommit {
+				t.Errorf("one commit deletes %d nodes, want at most %d", n, inCommit)
+			}
+		})
+		other := mustConnect(t, s, wire.ConnectRequest{})
+		for left := int32(1); left > 0; {
+			var root wire.Children2Response
+			if err := other.call(wire.OpGetChildren2, &wire.PathWatchRequest{Path: "/"}, &root); err != nil {
+				t.Fatal(err)
+			}
+			left = root.Stat.NumChildren - 1
+		}
+	})
+}
+
 func TestManySessionsThatExpireAtOnceEndInPieces(t *testing.T) {
 	t.Parallel()
 	bubble(t, Config{TickTime: 2 * time.Second}, func(t *testing.T, s *Server, l *memListener) {
@@ -87,6 +158,31 @@ func TestSessionResumedBeforeItsEndGoesOn(t *testing.T) {
 			o.expiry.add(sess, o.clock.now()) // as resumeSession does
 			o.endSessions()
 			if o.sessions[c.session] == nil || len(o.expired) != 0 {
+				t.Error("the session has ended, want it to go on")
+			}
+		})
+		c.ping(t)
+	})
+}
+
+// So does one whose client sent something meanwhile: it was answered, and counts on its timeout from then on.
+func TestSessionHeardBeforeItsEndGoesOn(t *testing.T) {
+	t.Parallel()
+	bubble(t, Config{}, func(t *testing.T, s *Server, l *memListener) {
+		t.Helper()
+		c := l.connect(t, 10_000)
+		time.Sleep(9 * time.Second)
+		var sess *session
+		_ = s.do(func(o *owner) { // the tick in which it expires has come, but not its turn
+			sess = o.sessions[c.session]
+			o.expiry.remove(sess)
+			o.expiry.next = o.expiry.due(sess) + 1
+		})
+		c.ping(t)
+		_ = s.do(func(o *owner) {
+			o.expired = append(o.expired, sess)
+			o.endSessions()
+			if o.sessions[c.session] == nil || !o.expiry.has(sess) {
 				t.Error("the session has ended, want it to go on")
 			}
 		})

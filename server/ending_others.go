@@ -45,6 +45,10 @@ func (o *owner) endOther(it *item, id int64) {
 		req, _ := it.req.(*wire.SetDataRequest)
 		o.cfg.Logger.Warn("server: a client ends another one's session",
 			"client", it.conn.remote, "session", sessionName(id), "reason", string(req.Data))
-		o.endSessionBy(s, it, endAtOnce)
+		kept := *it
+		it.conn.late = o.endSession(s, func(zxid int64, code wire.Code) {
+			o.answerWrite(&kept, zxid, code, &wire.StatResponse{}, false)
+			o.caughtUp(kept.conn)
+		})
 	}
 }

@@ -109,9 +109,9 @@ func (o *owner) run() {
 			o.runDue()
 		case wokenByRoom:
 		}
+		o.endSessions() // before large writes, which would leave no room for it in a commit
 		o.serveLarge()
 		o.removeWatches()
-		o.endSessions()
 		o.tend()
 		o.recycle()
 		if o.open != nil && o.inFlight.room() {
@@ -186,7 +186,7 @@ func (o *owner) nextDue() time.Duration {
 	if len(o.expiry.buckets) > 0 && o.clock.running() {
 		wait = o.expiry.wait(o.clock.now())
 	}
-	if len(o.largeWrites)+len(o.endings) > 0 && !o.largeNext.IsZero() {
+	if len(o.largeWrites)+len(o.expired)+len(o.endings) > 0 && !o.largeNext.IsZero() {
 		wait = min(wait, time.Until(o.largeNext))
 	}
 	return max(time.Nanosecond, min(wait, o.idle.wait(o), o.reaper.wait()))

@@ -181,9 +181,8 @@ func (o *owner) serveLarge() {
 			continue
 		}
 		o.resume(c, true)
-		if isWrite && o.open != nil {
-			o.open.large += o.cost - before
-			o.largeBatch = o.open.seq
+		if isWrite {
+			o.countLarge(before)
 		}
 	}
 	o.flush()
@@ -204,6 +203,14 @@ func (o *owner) nextLarge() *conn {
 		return o.large.next()
 	}
 	return o.largeWrites.next()
+}
+
+// countLarge counts what was written since the cost was start as large: others wait for its commit.
+func (o *owner) countLarge(start int) {
+	if o.open != nil && o.cost > start {
+		o.open.large += o.cost - start
+		o.largeBatch = o.open.seq
+	}
 }
 
 // mayWriteLarge reports whether a commit may have a large write now.

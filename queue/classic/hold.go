@@ -48,20 +48,8 @@ func (h *hold) Nodes() []string { return []string{h.item.lockPath()} }
 // watch ends the hold when the lock is not there any more. It looks whose lock there is: another consumer may have
 // made its own by the time that we look, and the session's proofs take that for ours.
 func (h *hold) watch() {
-	sess, path := h.item.sess, h.item.lockPath()
-	for {
-		stat, exists, watch, err := sess.ExistsW(h.ctx, path)
-		if err == nil {
-			if ours := exists && stat.Czxid == h.item.made; ours {
-				_, err = watch.Next(h.ctx)
-			} else {
-				h.Gone(path)
-			}
-			watch.Close()
-		}
-		if attempt.Again(h.ctx, sess, err) != nil {
-			return
-		}
+	if attempt.AwaitGone(h.ctx, h.item.sess, h.item.lockPath(), h.item.made) {
+		h.Gone("")
 	}
 }
 

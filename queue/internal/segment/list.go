@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -188,21 +189,31 @@ func (l *List) Count(ctx context.Context, sess *zk.Session) (int, error) {
 	if err != nil || len(list) == 0 {
 		return 0, err
 	}
-	b := sess.Batch()
-	stats := make([]*zk.Future[zk.Existence], len(list))
-	for i, n := range list {
-		stats[i] = b.Exists(l.Segment(n))
-	}
-	b.Send()
 	total := 0
-	for _, s := range stats {
-		e, err := s.Get(ctx)
+	for _, look := range attempt.Each(sess, l.paths(list), (*zk.Batch).Exists) {
+		e, err := look.Get(ctx)
 		if err != nil {
 			return 0, err
 		}
 		total += int(e.Stat.NumChildren)
 	}
 	return total, nil
+}
+
+// Sweep removes those of the segments that are sealed and empty. The server refuses what is not.
+func (l *List) Sweep(ctx context.Context, sess *zk.Session, segments []int) {
+	remove := func(b *zk.Batch, path string) *zk.Future[struct{}] { return b.Delete(path, 1) }
+	for _, gone := range attempt.Each(sess, l.paths(segments), remove) {
+		_, _ = gone.Get(ctx) // the next one does what was not done
+	}
+}
+
+func (l *List) paths(segments []int) []string {
+	paths := make([]string, len(segments))
+	for i, n := range segments {
+		paths[i] = l.Segment(n)
+	}
+	return paths
 }
 
 // Find returns the list's end. It creates the list if it does not exist, and what another client has removed of it.

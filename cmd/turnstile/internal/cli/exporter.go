@@ -81,6 +81,7 @@ It serves /metrics, /livez and /readyz (503 while no server is connected), until
 // Limits of the HTTP server.
 const (
 	exporterHeader = 8 << 10
+	exporterConns  = 128
 	exporterTime   = 10 * time.Second
 	firstReading   = 5 * time.Second // so long a request waits for it
 )
@@ -120,7 +121,7 @@ func (e *exporter) serve(ctx context.Context, client *zk.Client) error {
 	})
 	stop := context.AfterFunc(ctx, func() { _ = web.Close() })
 	defer stop()
-	if err := web.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	if err := web.Serve(command.Limited(l, exporterConns)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return context.Cause(ctx)

@@ -4,6 +4,7 @@ package cli_test
 
 import (
 	"encoding/json"
+	"net"
 	"net/http"
 	"strings"
 	"syscall"
@@ -74,4 +75,24 @@ func TestExporterEndsWithItsSurvey(t *testing.T) {
 	srv.Drop() // everything is read again
 	r.wantCode(70)
 	r.wantStderr("survey /")
+}
+
+func TestExporterServesSoManyConnections(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	r := start(t, "exporter", "--connect", srv.Addr(), "--listen", "127.0.0.1:0")
+	_, url, _ := strings.Cut(r.line(), "http://")
+	host, _, _ := strings.Cut(url, "/")
+	for range 1000 {
+		c, err := net.Dial("tcp", host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = c.Close() }()
+		_, _ = c.Write([]byte("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")) // fails if it is closed already
+		if n, _ := c.Read(make([]byte, 1)); n == 0 {
+			return
+		}
+	}
+	t.Error("got answers on 1000 connections at a time, want that some are closed")
 }

@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/ensemble"
 )
 
@@ -80,7 +81,7 @@ func (d *Dashboard) Serve(ctx context.Context, l net.Listener) error {
 	}
 	served := make(chan error, 1)
 	go func() {
-		err := web.Serve(newLimited(l, maxConnections))
+		err := web.Serve(command.Limited(l, maxConnections))
 		cancel(err)
 		served <- err
 	}()

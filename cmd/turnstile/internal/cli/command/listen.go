@@ -1,4 +1,4 @@
-package dashboard
+package command
 
 // A bound on connections.
 
@@ -14,7 +14,8 @@ type limited struct {
 	places chan struct{}
 }
 
-func newLimited(l net.Listener, most int) *limited {
+// Limited returns l with at most so many connections at a time.
+func Limited(l net.Listener, most int) net.Listener {
 	return &limited{l, make(chan struct{}, most)}
 }
 

@@ -171,7 +171,7 @@ func (p *Party) remove(ctx context.Context) error {
 
 // watchOver starts the goroutine that ends rounds whose last missing parties have died or left, while this party is the
 // first among the sentries. It ends with the party's session, or when relieve is called.
-func (p *Party) watchOver(own *line.Own, sentries *line.Line) {
+func (p *Party) watchOver(own *line.Own) {
 	ctx, cancel := context.WithCancel(p.sess.Context())
 	p.relieve = cancel
 	p.sentry.Go(func() {
@@ -194,7 +194,7 @@ func (p *Party) watchOver(own *line.Own, sentries *line.Line) {
 			if rec, err := p.rounds.read(ctx, p.sess); err == nil && (rec == nil || rec.czxid != p.tree) {
 				return // the path is not to be made again for what was deleted
 			}
-			if own, err = p.rounds.enterAgain(ctx, p.sess, sentries); err != nil {
+			if own, err = p.rounds.enterAgain(ctx, p.sess); err != nil {
 				return
 			}
 		}

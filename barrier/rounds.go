@@ -72,7 +72,9 @@ type RoundsConfig struct {
 // Rounds may be used by any number of goroutines.
 type Rounds struct {
 	base
-	cfg RoundsConfig
+	cfg      RoundsConfig
+	sentries *line.Line // of the parties
+	again    *line.Line // the same, of a barrier that must not come back
 }
 
 // NewRounds returns the rounds at path, which no other recipe may use. The path keeps the number of the round, so it is
@@ -89,7 +91,10 @@ func NewRounds(client *zk.Client, path string, cfg RoundsConfig) (*Rounds, error
 	if cfg.OnLoss < FailRound || cfg.OnLoss > Continue {
 		return nil, attempt.Bad("barrier: unknown %v; use FailRound or Continue", cfg.OnLoss)
 	}
-	return &Rounds{base: base, cfg: cfg}, nil
+	r := &Rounds{base: base, cfg: cfg}
+	r.sentries, r.again = r.line(), r.line()
+	r.again.There = true
+	return r, nil
 }
 
 // Below the path there are, besides directories with the parties by the round at which they arrived last:.
@@ -102,8 +107,8 @@ const sentryMarker line.Marker = "sentry-"
 
 func (r *Rounds) child(name string) string { return r.path + "/" + name }
 
-// sentries returns the line of the parties.
-func (r *Rounds) sentries() *line.Line {
+// line returns the line of the parties.
+func (r *Rounds) line() *line.Line {
 	return &line.Line{
 		Dir:     r.child(sentriesName),
 		Prefix:  func(guid string) string { return guid + "-" + string(sentryMarker) },
@@ -120,15 +125,14 @@ func (r *Rounds) sentries() *line.Line {
 
 // enterAgain enters the line of the parties, of a barrier that was there just now. It makes the line's directory, and
 // nothing above it: the barrier may be deleted meanwhile, and must not come back without what it is.
-func (r *Rounds) enterAgain(ctx context.Context, sess *zk.Session, sentries *line.Line) (*line.Own, error) {
-	sentries.There = true
+func (r *Rounds) enterAgain(ctx context.Context, sess *zk.Session) (*line.Own, error) {
 	for {
 		_, err := sess.CreateNode(ctx, zk.Node{
-			Path: sentries.Dir, Data: []byte{}, Mode: zk.Persistent, ACL: r.access.ACL,
+			Path: r.again.Dir, Data: []byte{}, Mode: zk.Persistent, ACL: r.access.ACL,
 		})
 		switch {
 		case err == nil, errors.Is(err, zk.NodeExists):
-			return line.Enter(ctx, sess, sentries)
+			return line.Enter(ctx, sess, r.again)
 		case errors.Is(err, zk.NoNode):
 			return nil, attempt.ErrGone
 		}
@@ -144,8 +148,7 @@ func (r *Rounds) enterAgain(ctx context.Context, sess *zk.Session, sentries *lin
 // returns an error, it has left no node behind, or is still removing it in the background.
 func (r *Rounds) Join(ctx context.Context) (*Party, error) {
 	p, err := run(ctx, &r.base, func(sess *zk.Session) (*Party, error) {
-		sentries := r.sentries()
-		own, err := line.Enter(ctx, sess, sentries)
+		own, err := line.Enter(ctx, sess, r.sentries)
 		if err != nil {
 			return nil, err
 		}
@@ -154,7 +157,7 @@ func (r *Rounds) Join(ctx context.Context) (*Party, error) {
 			own.Release()
 			return nil, err
 		}
-		p.watchOver(own, sentries) //nolint:contextcheck // lasts as long as the party
+		p.watchOver(own) //nolint:contextcheck // lasts as long as the party
 		return p, nil
 	})
 	if err != nil {

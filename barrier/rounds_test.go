@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -441,6 +442,47 @@ func TestPartiesGatherAnewWhenAllHaveDied(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Of n parties that join at a time, each would otherwise be answered with a list of all n.
+func TestPartiesOfOneProcessShareLists(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		const n = 100
+		rounds := newRounds(t, w.Client(t, timeout), n, barrier.FailRound)
+		come, release := context.WithCancel(t.Context())
+		var lists, sentries atomic.Int32
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Path == path+"/sentries" && r.Op == zktest.OpGetChildren {
+				lists.Add(1)
+			}
+			if r.Op == zktest.OpCreate && strings.HasPrefix(r.Path, path+"/sentries/") && sentries.Add(1) > 0 {
+				return zktest.Until(come)
+			}
+			return zktest.Pass
+		})
+		var all sync.WaitGroup
+		for range n {
+			all.Go(func() {
+				p, err := rounds.Join(t.Context())
+				if err == nil {
+					_, err = p.Arrive(t.Context())
+				}
+				if err == nil {
+					err = p.Leave(t.Context())
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		release()
+		all.Wait()
+		if lists.Load() > n/2 || sentries.Load() < n {
+			t.Errorf("got %d lists for %d parties, want a few", lists.Load(), sentries.Load())
+		}
+		w.wantNothingLeft()
+	})
 }
 
 // Promise: 13

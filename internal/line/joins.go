@@ -53,11 +53,13 @@ func (l *Line) room(ctx context.Context, sess *zk.Session) error {
 	}
 }
 
-// join counts a contender that is asked for, and reports whether a list may be asked for with it.
-func (j *joins) join() bool {
+// join counts a contender that is asked for, unless it was before, and reports whether a list may be asked for with it.
+func (j *joins) join(again bool) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.joining++
+	if !again {
+		j.joining++
+	}
 	return j.joining <= maxLists && j.joining*j.size <= maxListsBytes
 }
 

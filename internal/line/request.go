@@ -171,11 +171,9 @@ func (r *Request) send() {
 
 // join counts the contender among those that are joining, and reports whether a list may be asked for with it.
 func (r *Request) join() bool {
-	if r.joining {
-		return true // it is sent again
-	}
+	again := r.joining
 	r.joining = true
-	return r.lines[0].joins.join()
+	return r.lines[0].joins.join(again)
 }
 
 // joined says that the contender is there, or will not be.

@@ -255,7 +255,7 @@ func (r *partition) pause(ctx context.Context, item string, tries int, refusal e
 	sess, err := r.p.client.Session(ctx)
 	switch {
 	case ctx.Err() != nil:
-		return nil
+		return nil //nolint:nilerr // the caller sees that it has ended
 	case err != nil:
 		return r.p.failed(err)
 	}

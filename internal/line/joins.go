@@ -82,7 +82,7 @@ func (j *joins) listed(names []string) {
 
 // list returns the line's contenders, by a list that was asked for after the call.
 func (l *Line) list(ctx context.Context, sess *zk.Session) ([]Contender, error) {
-	return l.listing(sess).wait(ctx)
+	return l.listing(sess).wait(ctx) //nolint:contextcheck // others wait for it, too
 }
 
 // listing has the line listed after the call. All that call it while another list is under way share the next one.

@@ -124,8 +124,8 @@ func (l *Line) taken(children []string) int {
 func Empty(ctx context.Context, sess *zk.Session, lines ...*Line) (bool, error) {
 	listed := make([]*listing, len(lines))
 	for i, l := range lines {
-		l.Flush() // or we would find ourselves in the line
-		listed[i] = l.listing(sess)
+		l.Flush()                   // or we would find ourselves in the line
+		listed[i] = l.listing(sess) //nolint:contextcheck // others wait for it, too
 	}
 	for i, l := range lines {
 		contenders, err := listed[i].wait(ctx)

@@ -385,7 +385,7 @@ func hostileTree(t *testing.T, server string, sess *zk.Session) *strings.Replace
 	create("/"+hostileName+"/"+guid+"lock-", owner, zk.EphemeralSequential)
 	create("/names/"+hostileName, hostile, zk.Persistent)
 	create("/data", hostile, zk.Persistent)
-	create("/turnstile/waits/"+strings.ToLower(fmt.Sprintf("0x%x", uint64(sess.ID()))), marshal(map[string]any{
+	create(fmt.Sprintf("/turnstile/waits/__0x%x-__", uint64(sess.ID())), marshal(map[string]any{
 		"owner": json.RawMessage(owner), "waits": []any{map[string]any{
 			"id": 1, "paths": []string{"/" + hostileName}, "kind": "exclusive", "since": time.Now(),
 			"holds": []any{map[string]any{"paths": []string{"/" + hostileName}, "token": 1, "kind": "exclusive"}},

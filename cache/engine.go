@@ -264,8 +264,8 @@ func (e *engine) ask(ctx context.Context) error {
 // settled publishes the copy if it is exact, or if that takes too long.
 func (e *engine) settled(ctx context.Context) error {
 	if !e.inOrder { // what was read is shown only if the lists are in order after that
-		exists := e.tree.n > 0
-		if err := (attempt.Dirs{ACL: e.cfg.ACL, Above: true}).Check(ctx, e.sess, e.root); err != nil {
+		exists, err := attempt.Dirs{ACL: e.cfg.ACL, Above: true}.CheckThere(ctx, e.sess, e.root)
+		if err != nil {
 			return err
 		}
 		e.inOrder = exists

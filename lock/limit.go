@@ -168,9 +168,13 @@ func remake(ctx context.Context, sess *zk.Session, node zk.Node, old zk.Stat) er
 	}
 	node.ACL = nil
 	_, err = sess.Multi(ctx, zk.DeleteOp(node.Path, old.Version), zk.CreateNodeOp(node))
-	if errors.Is(err, zk.NotEmpty) {
-		const text = "%w: %s has children but no limit: another recipe uses it; choose another path"
-		return fmt.Errorf(text, zk.NotEmpty, node.Path)
+	switch {
+	case errors.Is(err, zk.NoAuth): // we may make no node there, so it is others' to keep
+		_, err = sess.Set(ctx, node.Path, node.Data, old.Version)
+	case errors.Is(err, zk.NotEmpty):
+		const text = "%w: %s has children but no limit, so another recipe may use it: " +
+			"choose another path, or set the node's data to the limit"
+		err = fmt.Errorf(text, zk.NotEmpty, node.Path)
 	}
 	return err
 }

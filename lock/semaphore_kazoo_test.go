@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	stdpath "path"
 	"regexp"
 	"slices"
 	"strings"
@@ -125,16 +126,23 @@ func TestPathIsMadeWithItsLimit(t *testing.T) {
 }
 
 // A path without a limit may be a container that another recipe has left: it is made anew, once, though replies are
-// lost. One with a list of its own was made by hand, and only set.
+// lost. One with a list of its own, or below a node of others, was made by hand, and only set.
 //
 // Promise: 1
 func TestLimitIsStoredInANodeThatStays(t *testing.T) {
 	t.Parallel()
-	readOnly := []zk.ACL{{Perms: zk.PermAll &^ zk.PermAdmin, ID: zk.ID{Scheme: "world", ID: "anyone"}}}
-	for name, node := range map[string]zk.Node{
-		"container": {Path: path, Mode: zk.Container},
-		"by hand":   {Path: path, ACL: readOnly},
+	without := func(perms zk.Perms) []zk.ACL {
+		return []zk.ACL{{Perms: zk.PermAll &^ perms, ID: zk.OpenACL()[0].ID}}
+	}
+	for name, row := range map[string]struct {
+		node   zk.Node
+		parent []zk.ACL
+	}{
+		"container":    {node: zk.Node{Path: path, Mode: zk.Container}},
+		"by hand":      {node: zk.Node{Path: path, ACL: without(zk.PermAdmin)}},
+		"below others": {node: zk.Node{Path: path}, parent: without(zk.PermDelete)},
 	} {
+		node := row.node
 		for fault, f := range map[string]zktest.Fault{
 			"none": zktest.Pass, "lost reply": zktest.DropReply, "cut": zktest.CutBefore,
 			"refused": zktest.Answer(zk.ThrottledOp),
@@ -144,6 +152,11 @@ func TestLimitIsStoredInANodeThatStays(t *testing.T) {
 					sess := w.Session(t, 20*time.Second)
 					if _, err := sess.CreateAll(t.Context(), node, zk.Parents{}); err != nil {
 						t.Fatal(err)
+					}
+					if row.parent != nil {
+						if _, err := sess.SetACL(t.Context(), stdpath.Dir(path), row.parent, -1); err != nil {
+							t.Fatal(err)
+						}
 					}
 					old, _, _ := sess.Exists(t.Context(), path)
 					hit := false
@@ -164,7 +177,7 @@ func TestLimitIsStoredInANodeThatStays(t *testing.T) {
 					if err != nil || node.ACL != nil && !slices.Equal(acl, node.ACL) {
 						t.Errorf("got %v, %v, want the list as before", acl, err)
 					}
-					if anew := stat.Czxid != old.Czxid; !hit || anew != (node.ACL == nil) {
+					if anew := stat.Czxid != old.Czxid; !hit || anew != (name == "container") {
 						t.Errorf("the node was made anew: %t; a request was met: %t", anew, hit)
 					}
 				})

@@ -238,11 +238,15 @@ func (r *partition) keep(ctx context.Context, item string) error {
 			tries++
 			continue
 		}
-		tries = 0
 		ownership, err := line.Begin(own, ErrDeleted, nil)
-		if err != nil {
-			return r.p.failed(err)
+		if err != nil { // the line has had too many contenders: see docs/limits.md
+			if err := r.pause(ctx, item, tries, err); err != nil {
+				return err
+			}
+			tries++
+			continue
 		}
+		tries = 0
 		if err := r.call(ctx, item, ownership); err != nil {
 			return err
 		}

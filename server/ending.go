@@ -92,9 +92,11 @@ func (o *owner) endSessions() {
 	o.flush()
 }
 
-// nextEnding returns the next session to end or to continue with, if that has not changed.
+// nextEnding returns the next session to end or to continue with, if that has not changed: of both in turns, so that
+// neither waits for all of the others.
 func (o *owner) nextEnding() (e ending, ok bool) {
-	if len(o.expired) == 0 {
+	o.endingsNext = !o.endingsNext
+	if len(o.expired) == 0 || o.endingsNext && len(o.endings) > 0 {
 		e, o.endings = o.endings[0], o.endings[1:]
 		return e, true
 	}
@@ -117,7 +119,8 @@ func (o *owner) nextEnding() (e ending, ok bool) {
 }
 
 // ExpireSession ends a session as if its timeout had passed, and reports whether there was such a session. When it
-// returns, the session's ephemeral nodes are durably deleted.
+// returns true, the session's ephemeral nodes are durably deleted. Of a session that is ending already it returns
+// false at once, and some of the nodes may be there for a moment.
 func (s *Server) ExpireSession(id int64) bool {
 	gone := make(chan struct{})
 	var found bool

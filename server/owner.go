@@ -56,6 +56,7 @@ type owner struct {
 	largeBatch  uint64    // the last batch with a large write
 	largeAt     time.Time // when it was sealed
 	largeNext   time.Time // no large write may be served before
+	endingsNext bool      // an ending is to be continued before a session that has expired is ended
 }
 
 func newOwner(s *Server, t *tree.Tree) *owner {
@@ -186,8 +187,9 @@ func (o *owner) nextDue() time.Duration {
 	if len(o.expiry.buckets) > 0 && o.clock.running() {
 		wait = o.expiry.wait(o.clock.now())
 	}
-	if len(o.largeWrites)+len(o.expired)+len(o.endings) > 0 && !o.largeNext.IsZero() {
-		wait = min(wait, time.Until(o.largeNext))
+	// Afterwards they wait for a commit at most, whose end wakes.
+	if next := time.Until(o.largeNext); next > 0 && len(o.largeWrites)+len(o.expired)+len(o.endings) > 0 {
+		wait = min(wait, next)
 	}
 	return max(time.Nanosecond, min(wait, o.idle.wait(o), o.reaper.wait()))
 }

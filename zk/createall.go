@@ -268,7 +268,8 @@ func (s *Session) createParents(ctx context.Context, n Node, parents Parents) er
 		refused = refused || passes(err)
 	}
 	if refused {
-		s.pause(ctx, maxParentTries) // the next try finds out which are missing
+		s.pause(ctx, maxParentTries)
+		return s.createParents(ctx, n, parents)
 	}
 	return nil
 }

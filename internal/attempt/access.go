@@ -37,7 +37,7 @@ func (a *Access) Check(ctx context.Context, sess *zk.Session, paths ...string) e
 		if _, passed := a.passed.Load(p); passed {
 			continue
 		}
-		exists, err := Dirs{ACL: a.ACL}.check(ctx, sess, p)
+		exists, err := Dirs{ACL: a.ACL}.CheckThere(ctx, sess, p)
 		if err != nil {
 			return err
 		}
@@ -52,12 +52,12 @@ func (a *Access) Check(ctx context.Context, sess *zk.Session, paths ...string) e
 // included, grants more than ACL: all permissions count for the node itself, and above it those to create, delete and
 // administer. The root does not count, and neither does a node whose list this client may not read.
 func (d Dirs) Check(ctx context.Context, sess *zk.Session, paths ...string) error {
-	_, err := d.check(ctx, sess, paths...)
+	_, err := d.CheckThere(ctx, sess, paths...)
 	return err
 }
 
-// check is Check. It also reports whether all of paths exist.
-func (d Dirs) check(ctx context.Context, sess *zk.Session, paths ...string) (exist bool, err error) {
+// CheckThere is Check. It also reports whether all of paths exist.
+func (d Dirs) CheckThere(ctx context.Context, sess *zk.Session, paths ...string) (exist bool, err error) {
 	if d.ACL == nil || d.AnyACL {
 		return true, nil
 	}

@@ -14,12 +14,13 @@ import (
 // returns false if ctx ends first. No refusal ends it, or the caller would rely on a node that is not looked at any
 // more.
 func AwaitGone(ctx context.Context, sess *zk.Session, path string, czxid int64) bool {
-	for tries := 0; ctx.Err() == nil; tries++ {
+	for tries := 0; ctx.Err() == nil; {
 		_, stat, watch, err := sess.GetW(ctx, path)
 		if errors.Is(err, zk.NoNode) {
 			return true
 		}
 		if err == nil {
+			tries = 0
 			same := czxid == 0 || stat.Czxid == czxid
 			if same {
 				_, err = watch.Next(ctx)
@@ -31,6 +32,7 @@ func AwaitGone(ctx context.Context, sess *zk.Session, path string, czxid int64) 
 		}
 		if err != nil && !errors.Is(err, zk.ErrConnectionLost) {
 			_ = Pause(ctx, sess, tries)
+			tries++
 		}
 	}
 	return false

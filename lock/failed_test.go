@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -503,13 +504,16 @@ func TestHooksThatAreNotSetAllocateNothing(t *testing.T) {
 	}
 	unlock(t, acquire(t, m))
 	ctx := t.Context()
-	each := testing.AllocsPerRun(1000, func() {
-		h, err := m.Lock(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = h.Unlock()
-	})
+	each := math.Inf(1)
+	for range 10 { // the least counts: others of the process allocate, too, such as this test's server
+		each = min(each, testing.AllocsPerRun(100, func() {
+			h, err := m.Lock(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = h.Unlock()
+		}))
+	}
 	if each > 1 { // the hold
 		t.Errorf("got %v allocations for an acquisition in memory, want 1", each)
 	}

@@ -28,8 +28,9 @@ type Config struct {
 	// call the cache.
 	Exclude func(path string) bool
 	// ACL refuses a root that grants, or that is below a node that grants, more of the rights to create, delete and
-	// administer than ACL: others could change what the cache shows. If it is nil, none is refused.
-	ACL []zk.ACL
+	// administer than ACL: others could change what the cache shows. If it is nil, or AnyACL is set, none is refused.
+	ACL    []zk.ACL
+	AnyACL bool
 
 	_ struct{}
 }

@@ -264,7 +264,7 @@ func (e *engine) ask(ctx context.Context) error {
 // settled publishes the copy if it is exact, or if that takes too long.
 func (e *engine) settled(ctx context.Context) error {
 	if !e.inOrder { // what was read is shown only if the lists are in order after that
-		exists, err := attempt.Dirs{ACL: e.cfg.ACL, Above: true}.CheckThere(ctx, e.sess, e.root)
+		exists, err := attempt.Dirs{ACL: e.cfg.ACL, AnyACL: e.cfg.AnyACL, Above: true}.CheckThere(ctx, e.sess, e.root)
 		if err != nil {
 			return err
 		}

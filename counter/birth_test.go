@@ -42,6 +42,15 @@ func (w *world) loseBirth(data string, lost func(session int64)) (second <-chan 
 	}, proceed
 }
 
+// wantFive checks that the counter has 5, and that it counts on from there.
+func wantFive(t *testing.T, c *counter.Counter) {
+	t.Helper()
+	wantValue(t, c, 5)
+	if got := add(t, c, 1); got != 6 {
+		t.Errorf("got %d, want 6", got)
+	}
+}
+
 // Promise: 14
 func TestIncrementThatCreatesTheNodeLateIsCountedOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
@@ -55,10 +64,7 @@ func TestIncrementThatCreatesTheNodeLateIsCountedOnce(t *testing.T) {
 		if got := <-done; got != 5 {
 			t.Errorf("got %d, want 5", got)
 		}
-		wantValue(t, c, 5)
-		if got := add(t, c, 1); got != 6 {
-			t.Errorf("got %d, want 6", got)
-		}
+		wantFive(t, c)
 	})
 }
 
@@ -101,10 +107,7 @@ func TestIncrementThatCreatesTheNodeAfterTheSessionHasEndedHereIsUnresolved(t *t
 			t.Errorf("got %v, and %v of the session; want ErrUnresolved, and ErrLost", err, sess.Err())
 		}
 		late()
-		wantValue(t, c, 5)
-		if got := add(t, c, 1); got != 6 {
-			t.Errorf("got %d, want 6", got)
-		}
+		wantFive(t, c)
 	})
 }
 

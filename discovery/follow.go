@@ -12,11 +12,7 @@ import (
 
 // open opens a cache of a service's nodes.
 func (r *Registry) open(service string) (*cache.Children, error) {
-	var cfg cache.Config
-	if !r.cfg.AnyACL {
-		cfg.ACL = r.cfg.ACL
-	}
-	return cache.OpenChildren(r.client, r.Path(service), cfg)
+	return cache.OpenChildren(r.client, r.Path(service), cache.Config{ACL: r.cfg.ACL, AnyACL: r.cfg.AnyACL})
 }
 
 // follow yields the instances in a cache's nodes, ordered by the names of their nodes, whenever one has changed. It

@@ -106,25 +106,36 @@ func (s *Semaphore) store(ctx context.Context, sess *zk.Session) error {
 	}
 	node := zk.Node{Path: s.name, Data: strconv.AppendInt(nil, int64(s.limit.permits), 10), ACL: s.cfg.ACL}
 	for {
-		data, stat, err := sess.Get(ctx, s.name)
+		b := sess.Batch()
+		limit, kept := b.Get(s.name), attempt.Secured(b, s.name)
+		b.Send()
+		stored, err := limit.Get(ctx)
 		switch {
 		case errors.Is(err, zk.NoNode):
 			if _, err = sess.CreateNode(ctx, node); errors.Is(err, zk.NoNode) {
 				dirs := attempt.Dirs{Keep: attempt.Forever, ACL: s.cfg.ACL, AnyACL: s.cfg.AnyACL, Above: true}
 				err = dirs.Make(ctx, sess, path.Dir(s.name))
 			}
-		case err == nil && len(data) > 0:
-			if err := s.limit.same(data); err != nil {
+		case err == nil && len(stored.Data) > 0:
+			if err := s.limit.same(stored.Data); err != nil {
 				return err
 			}
-			if err = s.secure(ctx, sess, stat); err == nil {
+			// Of kazoo's layout every child is a permit: the node is one that remake or kazoo has made.
+			if s.cfg.Layout == Kazoo {
+				return nil
+			}
+			if keep, err := kept.Get(ctx); err == nil && keep.Exists {
+				return nil
+			}
+			err = attempt.Secure(ctx, sess, s.name, s.cfg.ACL)
+			if err == nil || errors.Is(err, zk.NoAuth) { // which was for the client that has stored it
 				return nil
 			}
 		case err == nil && s.cfg.Layout == Kazoo:
-			err = remake(ctx, sess, node, stat)
+			err = remake(ctx, sess, node, stored.Stat)
 		case err == nil:
-			if err = s.secure(ctx, sess, stat); err == nil {
-				_, err = sess.Set(ctx, s.name, node.Data, stat.Version)
+			if err = attempt.Secure(ctx, sess, s.name, s.cfg.ACL); err == nil {
+				_, err = sess.Set(ctx, s.name, node.Data, stored.Stat.Version)
 			}
 		}
 		switch {
@@ -136,22 +147,6 @@ func (s *Semaphore) store(ctx context.Context, sess *zk.Session) error {
 			}
 		}
 	}
-}
-
-// secure makes sure, once for each node that it meets, that servers do not remove the node (see attempt.Secure). Of
-// kazoo's layout every child is a permit: there store makes the node itself, or one that kazoo has made persists.
-func (s *Semaphore) secure(ctx context.Context, sess *zk.Session, node zk.Stat) error {
-	if s.cfg.Layout == Kazoo || s.secured.Load() == node.Czxid {
-		return nil
-	}
-	err := attempt.Secure(ctx, sess, s.name, s.cfg.ACL)
-	if errors.Is(err, zk.NoAuth) && node.DataLength > 0 {
-		err = nil // that was for the client that has stored it
-	}
-	if err == nil {
-		s.secured.Store(node.Czxid)
-	}
-	return err
 }
 
 // remake replaces a node without a limit, which may be a container that another recipe has left, by one that lasts.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
@@ -34,12 +33,11 @@ const MaxPermits = 1000
 // tokens would admit only the latest of several holders, so use guards here.
 type Semaphore struct {
 	base
-	limit   Limit
-	queue   line.Line
-	leases  line.Line
-	pool    line.Pool
-	access  attempt.Access // to the path itself
-	secured atomic.Int64   // the number of the transaction that made the node, if servers do not remove it
+	limit  Limit
+	queue  line.Line
+	leases line.Line
+	pool   line.Pool
+	access attempt.Access // to the path itself
 
 	mu      sync.Mutex // guards the tickets; never held while anything is waited for
 	tickets ticket     // the head of a ring of callers that have not joined the line yet

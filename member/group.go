@@ -222,11 +222,7 @@ func (g *Group) Watch(ctx context.Context) iter.Seq2[[]Member, error] {
 
 // open opens a cache of the nodes.
 func (g *Group) open() (*cache.Children, error) {
-	var cfg cache.Config
-	if !g.cfg.AnyACL {
-		cfg.ACL = g.cfg.ACL
-	}
-	return cache.OpenChildren(g.client, g.path, cfg)
+	return cache.OpenChildren(g.client, g.path, cache.Config{ACL: g.cfg.ACL, AnyACL: g.cfg.AnyACL})
 }
 
 // members returns the members among the nodes.

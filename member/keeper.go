@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
@@ -117,20 +116,12 @@ func (k *keeper) pause(sess *zk.Session, watch *zk.Watch, err error) {
 		return
 	}
 	n.report(0, err)
-	over, stop := context.WithCancel(n.ctx)
-	var timer sync.WaitGroup
-	timer.Go(func() {
-		defer stop()
-		_ = attempt.Pause(over, sess, k.refused)
-	})
-	k.await(sess, watch, over.Done())
-	stop()
-	timer.Wait()
+	k.await(sess, watch, time.After(attempt.PauseTime(k.refused)))
 	k.refused++
 }
 
-// await waits until the node or the data to have changes, over is closed, or the session or the Node ends.
-func (k *keeper) await(sess *zk.Session, watch *zk.Watch, over <-chan struct{}) {
+// await waits until the node or the data to have changes, over fires, or the session or the Node ends.
+func (k *keeper) await(sess *zk.Session, watch *zk.Watch, over <-chan time.Time) {
 	fired := make(chan struct{})
 	if watch != nil {
 		watch.AfterFunc(func() { close(fired) })

@@ -55,8 +55,8 @@ func (o *owner) begin(e ending) (more bool) {
 }
 
 // endPiece ends a session, or continues to, deletes up to n of its nodes, and reports whether there are more. The
-// session is over with the first piece: nobody can resume it, and if the server stops now, it deletes the rest when it
-// starts again. A client that has asked for it hears of that after the last piece.
+// session is over with the first piece: no client can resume it, and if the server stops now, it deletes the rest when
+// it starts again. A client that has asked for it hears of that after the last piece.
 func (o *owner) endPiece(e ending, n int) (more bool) {
 	zxid := o.nextZxid()
 	nodes := o.tree.EphemeralCount()

@@ -19,11 +19,16 @@ const (
 	lastPause  = 5 * time.Second
 )
 
+// PauseTime returns how long Pause waits, for callers that wait for other things, too.
+func PauseTime(tries int) time.Duration {
+	bound := min(firstPause<<min(tries, 10), lastPause)
+	return bound/2 + rand.N(bound/2)
+}
+
 // Pause waits before a request is asked again that was refused tries times before: 0 for the first pause. It returns
 // ctx's cause or the session's error if that ends first.
 func Pause(ctx context.Context, sess *zk.Session, tries int) error {
-	bound := min(firstPause<<min(tries, 10), lastPause)
-	timer := time.NewTimer(bound/2 + rand.N(bound/2))
+	timer := time.NewTimer(PauseTime(tries))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -33,6 +33,9 @@ func Secure(ctx context.Context, sess *zk.Session, path string, acl []zk.ACL) er
 	}
 }
 
+// Secured asks whether the node at path has the child that Secure gives it.
+func Secured(b *zk.Batch, path string) *zk.Future[zk.Existence] { return b.Exists(keeper(path)) }
+
 // mayLast returns an error if the node at path has had children, and so may be removed by the servers.
 func mayLast(ctx context.Context, sess *zk.Session, path string) error {
 	stat, err := Ask(ctx, sess, func() (zk.Stat, error) {

@@ -282,7 +282,7 @@ func (p *position) lostNow(
 	}
 	var now int64
 	var noticed []string
-	records, versions := make(map[string]delayRecord), make(map[string]int32)
+	old := make(map[string]zk.Data) // what was noticed was like this
 	for mark, f := range attempt.Each(sess, marks, ask) {
 		read, err := f.Get(ctx)
 		if errors.Is(err, zk.NoNode) && mark != p.mark {
@@ -300,14 +300,15 @@ func (p *position) lostNow(
 		case r.Lost:
 			lost = append(lost, path.Base(mark))
 			found(path.Base(mark), r.left(now-read.Stat.Mtime))
-		default: // the first contender that finds another one lost sets Lost in its mark
-			r.Lost = true
+		default:
 			noticed = append(noticed, mark)
-			records[mark], versions[mark] = r, read.Stat.Version
+			old[mark] = read
 		}
 	}
 	for mark, f := range attempt.Each(sess, noticed, func(b *zk.Batch, mark string) *zk.Future[zk.Stat] {
-		return b.Set(mark, records[mark].encode(), versions[mark])
+		r := p.record(old[mark].Data)
+		r.Lost = true // the first contender that finds another one lost says so
+		return b.Set(mark, r.encode(), old[mark].Stat.Version)
 	}) {
 		switch _, err := f.Get(ctx); {
 		case errors.Is(err, zk.NoNode): // it left between the two reads
@@ -316,7 +317,7 @@ func (p *position) lostNow(
 			return nil, err
 		}
 		lost = append(lost, path.Base(mark))
-		found(path.Base(mark), records[mark].Delay)
+		found(path.Base(mark), p.record(old[mark].Data).Delay)
 	}
 	return lost, nil
 }

@@ -210,7 +210,11 @@ func TestDashboardInABrowser(t *testing.T) {
 	busy(t, srv)
 	r := start(t, "dashboard", "--allow-changes", "--connect", srv.Addr(), "--listen", "127.0.0.1:0")
 	url := strings.TrimPrefix(r.line(), "serving ")
-	args := []string{"../../../../test/browser/dashboard.mjs", modules, url}
+	const script = "../../../../test/browser/dashboard.mjs"
+	if _, err := os.Stat(script); err != nil { // go test runs again, not from its cache, when it has changed
+		t.Fatal(err)
+	}
+	args := []string{script, modules, url}
 	if dir := os.Getenv("TURNSTILE_PICTURES"); dir != "" {
 		for _, label := range []string{"report for EU", "report for US", "backfill", "report for Asia", "retry"} {
 			start(t, "lock", "--connect", srv.Addr(), "--label", label, "/jobs/report", "--", "puppet")
@@ -226,7 +230,7 @@ func TestDashboardInABrowser(t *testing.T) {
 		args = append(args, dir)
 	}
 	cmd := exec.CommandContext(t.Context(), "node", args...)
-	cmd.Stderr = os.Stderr
+	cmd.Stderr = t.Output()
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()

@@ -156,7 +156,9 @@ func (e *epoch) prepare() *zk.Session {
 
 // start starts a process in place of process i, with new numbers.
 func (e *epoch) start(i int) {
-	o := orders{Root: e.root, Index: i, First: e.started * numbersPerProcess, Seed: e.seed}
+	o := orders{
+		Root: e.root, Index: i, First: e.started * numbersPerProcess, Seed: e.seed, Patience: e.patience * 2 / 3,
+	}
 	e.trial.instruct(&o)
 	for _, l := range e.links[i*clientsPerProcess:][:clientsPerProcess] {
 		o.Servers = append(o.Servers, l.Addr())

@@ -269,7 +269,7 @@ func (u *memberUser) meet(ctx context.Context, place string, rnd *rand.Rand, qui
 
 // seeAll returns when the group has every client's last member once, and nobody else.
 func (u *memberUser) seeAll(ctx context.Context, place string, g *member.Group) {
-	ctx, cancel := context.WithTimeout(ctx, 8*timeout)
+	ctx, cancel := context.WithTimeout(ctx, u.Patience)
 	defer cancel()
 	var ids []string
 	for all, err := range g.Watch(ctx) {

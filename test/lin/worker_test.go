@@ -33,6 +33,8 @@ type orders struct {
 	Deaf    bool // holders ignore the end of their holds; producers ignore the bound
 
 	Unproved bool // sessions count their certainty from any answer: see zk.Config.NoCertificates
+
+	Patience time.Duration // for what must come true after the faults; before the epoch's own ends
 }
 
 // quiet reports whether this client of a process uses the slow places, and nothing else. It keeps no other client

@@ -3,6 +3,8 @@ package server
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -187,5 +189,64 @@ func TestSessionHeardBeforeItsEndGoesOn(t *testing.T) {
 			}
 		})
 		c.ping(t)
+	})
+}
+
+// Sessions that have expired and endings that have begun take turns: neither waits for all of the others.
+func TestEndingsAndExpiredSessionsTakeTurns(t *testing.T) {
+	t.Parallel()
+	bubble(t, Config{}, func(t *testing.T, s *Server, l *memListener) {
+		t.Helper()
+		const each = 3
+		for range each {
+			l.connect(t, 10_000)
+		}
+		_ = s.do(func(o *owner) {
+			for i, sess := range slices.Collect(maps.Values(o.sessions)) {
+				o.expiry.remove(sess)
+				o.expired = append(o.expired, sess)
+				sess.timeout.Store(-int64(time.Hour))
+				o.endings = append(o.endings, ending{id: -1 - int64(i)})
+			}
+			var begun []bool
+			for range 2 * each {
+				e, ok := o.nextEnding()
+				if !ok {
+					t.Fatal("a session goes on that has expired")
+				}
+				begun = append(begun, e.id < 0)
+			}
+			for i := range begun[1:] {
+				if begun[i] == begun[i+1] {
+					t.Fatalf("endings that had begun: %v, want every other one", begun)
+				}
+			}
+			if len(o.expired)+len(o.endings) > 0 {
+				t.Errorf("%d expired and %d endings are left, want none", len(o.expired), len(o.endings))
+			}
+		})
+	})
+}
+
+// Endings that wait for a commit do not keep the owner awake: the end of the commit wakes it.
+func TestOwnerSleepsWhileEndingsWaitForACommit(t *testing.T) {
+	t.Parallel()
+	bubble(t, Config{}, func(t *testing.T, s *Server, l *memListener) {
+		t.Helper()
+		l.connect(t, 10_000)
+		_ = s.do(func(o *owner) {
+			idle := o.nextDue()
+			o.endings = []ending{{id: -1}}
+			defer func() { o.endings = nil }()
+			o.largeNext = time.Now().Add(-time.Second)
+			if got := o.nextDue(); got != idle {
+				t.Errorf("the owner sleeps for %v, want %v as without endings", got, idle)
+			}
+			o.largeNext = time.Now().Add(time.Millisecond)
+			if got := o.nextDue(); got != time.Millisecond {
+				t.Errorf("the owner sleeps for %v, want 1ms until large writes may go on", got)
+			}
+			o.largeNext = time.Time{}
+		})
 	})
 }

@@ -11,28 +11,30 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// maxOrders bounds how many situations a search for an order looks at.
+// maxOrders bounds how many situations a search for an order looks at, of each kind.
 const maxOrders = 1 << 22
 
 // hasOrder reports whether it has found an order of the operations that the model accepts. Those that return at
-// math.MaxInt64 may be left out. If it has found none, there may be one all the same: it looks at maxOrders situations.
+// math.MaxInt64 may be left out. If it has found none, there may be one all the same: what it looks at is bounded.
 // Reads reports whether an operation changes nothing wherever the model accepts it. States must be comparable.
 //
 // Porcupine looks for the same, but takes far too long if a few dozen operations overlap and some of them may be left
 // out. Four rules help. A read that is right as things are may come at once: whatever comes then would have been right
 // without it. Operations that return first are tried first, and those that may be left out last. If there is no order
 // from a situation on, there is none from one that differs only in that more was done of what may be left out. And
-// orders in which few of those follow each other are looked for first: they are likely, and there are far fewer.
+// orders in which few of those are done at all, or few follow each other, are looked for first: they are likely, and
+// there are far fewer.
 func hasOrder(model porcupine.Model, reads func(input any) bool, ops []porcupine.Operation) bool {
 	sorted, known := slices.Clone(ops), 0
 	slices.SortStableFunc(sorted, func(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) })
 	for known < len(ops) && sorted[known].Return != math.MaxInt64 {
 		known++
 	}
-	s := orderSearch{model: model, reads: reads, ops: sorted, known: known, seed: maphash.MakeSeed()}
-	for ; s.limit <= len(ops)-known && s.looked <= maxOrders; s.limit++ {
-		s.dead = make(map[uint64][][]byte)
-		if s.from(make([]byte, len(ops)), model.Init(), 0) {
+	few := orderSearch{model: model, reads: reads, ops: sorted, known: known, seed: maphash.MakeSeed()}
+	apart := few
+	apart.apart = true
+	for limit := range len(ops) - known + 1 {
+		if few.within(limit) || apart.within(limit) {
 			return true
 		}
 	}
@@ -45,7 +47,8 @@ type orderSearch struct {
 	reads func(input any) bool
 	ops   []porcupine.Operation // by their returns
 	known int                   // how many must be done: the first ones
-	limit int                   // how many of the others may follow each other
+	apart bool                  // the limit is for those of the others that follow each other, not for all of them
+	limit int                   // how many of the others may be done
 	seed  maphash.Seed
 	// dead has what was done of the operations that may be left out, in situations from which there is no order, by the
 	// hash value of all else in the situation.
@@ -53,9 +56,15 @@ type orderSearch struct {
 	looked int // situations
 }
 
-// from reports whether it has found an order of those operations that are not done yet, from a state on. The last ones
-// that were done, so many of them, may be left out.
-func (s *orderSearch) from(done []byte, state any, row int) bool {
+// within reports whether it has found an order within a limit.
+func (s *orderSearch) within(limit int) bool {
+	s.limit, s.dead = limit, make(map[uint64][][]byte)
+	return s.from(make([]byte, len(s.ops)), s.model.Init(), 0)
+}
+
+// from reports whether it has found an order of those operations that are not done yet, from a state on. So many that
+// may be left out count towards the limit.
+func (s *orderSearch) from(done []byte, state any, counted int) bool {
 	done = slices.Clone(done)
 	next := s.next(done)
 	for ; s.read(done, next, state); next = s.next(done) {
@@ -66,7 +75,7 @@ func (s *orderSearch) from(done []byte, state any, row int) bool {
 	if s.looked++; s.looked > maxOrders {
 		return false
 	}
-	here, optional := s.hash(done[:s.known], state, row), slices.Clone(done[s.known:])
+	here, optional := s.hash(done[:s.known], state, counted), slices.Clone(done[s.known:])
 	for _, less := range s.dead[here] {
 		if includes(optional, less) {
 			return false
@@ -75,11 +84,14 @@ func (s *orderSearch) from(done []byte, state any, row int) bool {
 	s.dead[here] = append(s.dead[here], optional)
 	for _, i := range next {
 		ok, after := s.model.Step(state, s.ops[i].Input, s.ops[i].Output)
-		then := 0
-		if i >= s.known {
-			then = row + 1
+		then, vain := counted, false
+		switch {
+		case i >= s.known:
+			then, vain = counted+1, after == state
+		case s.apart:
+			then = 0
 		}
-		if !ok || then > s.limit || then > 0 && after == state {
+		if !ok || vain || then > s.limit {
 			continue
 		}
 		done[i] = 1
@@ -130,11 +142,13 @@ func (s *orderSearch) read(done []byte, next []int, state any) (some bool) {
 }
 
 // hash returns a hash value of a situation. If two have the same, an order may be missed, and none is made up.
-func (s *orderSearch) hash(done []byte, state any, row int) uint64 {
+func (s *orderSearch) hash(done []byte, state any, counted int) uint64 {
 	var h maphash.Hash
 	h.SetSeed(s.seed)
 	_, _ = h.Write(done) // which never fails
 	maphash.WriteComparable(&h, state)
-	maphash.WriteComparable(&h, row)
+	if s.apart { // otherwise, the more were done, the more are counted
+		maphash.WriteComparable(&h, counted)
+	}
 	return h.Sum64()
 }

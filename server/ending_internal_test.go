@@ -3,8 +3,6 @@ package server
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -83,6 +81,15 @@ func TestExpireSessionDeletesManyNodesInPieces(t *testing.T) {
 	})
 }
 
+// allExpire has all sessions wait for their end, as if they had expired, whenever their readers touch them.
+func allExpire(o *owner) {
+	for _, sess := range o.sessions {
+		o.expiry.remove(sess)
+		o.expired = append(o.expired, sess)
+		sess.timeout.Store(-int64(time.Hour))
+	}
+}
+
 // One turn deletes only so many nodes of all sessions together, one commit few more. Those that wait are whole.
 func TestSessionsThatExpireTogetherLetOthersPass(t *testing.T) {
 	t.Parallel()
@@ -94,11 +101,7 @@ func TestSessionsThatExpireTogetherLetOthersPass(t *testing.T) {
 			mustConnect(t, s, wire.ConnectRequest{}).ephemerals(t, fmt.Sprintf("/e%d-", i), each)
 		}
 		_ = s.do(func(o *owner) {
-			for _, sess := range o.sessions {
-				o.expiry.remove(sess)
-				o.expired = append(o.expired, sess)
-				sess.timeout.Store(-int64(time.Hour)) // whenever its reader touches it
-			}
+			allExpire(o)
 			deleted := func() int { return sessions*each - o.tree.EphemeralCount() }
 			for o.mayEnd() {
 				before := deleted()
@@ -202,23 +205,23 @@ func TestEndingsAndExpiredSessionsTakeTurns(t *testing.T) {
 			l.connect(t, 10_000)
 		}
 		_ = s.do(func(o *owner) {
-			for i, sess := range slices.Collect(maps.Values(o.sessions)) {
-				o.expiry.remove(sess)
-				o.expired = append(o.expired, sess)
-				sess.timeout.Store(-int64(time.Hour))
+			allExpire(o)
+			for i := range each {
 				o.endings = append(o.endings, ending{id: -1 - int64(i)})
 			}
 			var begun []bool
 			for range 2 * each {
 				e, ok := o.nextEnding()
 				if !ok {
-					t.Fatal("a session goes on that has expired")
+					t.Error("a session goes on that has expired")
+					return
 				}
 				begun = append(begun, e.id < 0)
 			}
 			for i := range begun[1:] {
 				if begun[i] == begun[i+1] {
-					t.Fatalf("endings that had begun: %v, want every other one", begun)
+					t.Errorf("endings that had begun: %v, want every other one", begun)
+					return
 				}
 			}
 			if len(o.expired)+len(o.endings) > 0 {

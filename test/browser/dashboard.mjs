@@ -22,7 +22,9 @@ const pages = {
 const patience = 300_000; // what ends a test that hangs: a loaded machine may take its time
 const wrong = (...words) => console.log("wrong:", ...words);
 
-const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"], timeout: patience });
+const browser = await chromium.launch({
+  executablePath: "/usr/bin/chromium", args: ["--no-sandbox"], timeout: patience,
+});
 
 async function open(context, name, address) {
   context.setDefaultTimeout(patience);

@@ -38,6 +38,13 @@ async function open(context, name, address) {
   return page;
 }
 
+// follow clicks what leads to another page, and waits for all of that: a click alone returns before it is there.
+async function follow(page, what) {
+  const loaded = page.waitForEvent("load");
+  await what.click();
+  await loaded;
+}
+
 // each looks at a page in both colour schemes and at both widths.
 async function each(name) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 860 } });
@@ -92,6 +99,7 @@ async function skips() {
   const page = await open(context, "skip link", "locks");
   await page.keyboard.press("Tab");
   await page.keyboard.press("Enter");
+  await page.waitForURL(/#/);
   await page.keyboard.press("Tab");
   const at = await page.evaluate(() => document.activeElement.id);
   if (at !== "q") wrong("the link that skips leads to", at);
@@ -101,12 +109,12 @@ async function skips() {
 async function withoutScripts() {
   const context = await browser.newContext({ javaScriptEnabled: false });
   const page = await open(context, "without scripts", "");
-  await page.getByRole("navigation").getByRole("link", { name: "Locks" }).click();
+  await follow(page, page.getByRole("navigation").getByRole("link", { name: "Locks" }));
   await page.getByLabel("Filter").fill("report");
-  await page.getByRole("button", { name: "Show" }).click();
+  await follow(page, page.getByRole("button", { name: "Show" }));
   const paths = await page.locator("tbody th a.path").allTextContents();
   if (paths.join() !== "/jobs/report") wrong("without scripts the filter shows", paths.join());
-  await page.locator("tbody th a.path").click();
+  await follow(page, page.locator("tbody th a.path"));
   if (!await page.getByText("Holder", { exact: true }).count()) wrong("without scripts there is no holder");
   await context.close();
 }
@@ -143,10 +151,10 @@ async function live() {
 {
   const context = await browser.newContext({ javaScriptEnabled: false });
   const page = await open(context, "revoke", "lock?path=/backup/eu-central-1/customers");
-  await page.getByRole("link", { name: /^Revoke/ }).click();
+  await follow(page, page.getByRole("link", { name: /^Revoke/ }));
   await page.getByLabel("Reason").fill("a trial: it is on the page of changes");
-  await page.getByRole("button", { name: "Revoke" }).click();
-  await page.getByRole("link", { name: "Changes" }).click();
+  await follow(page, page.getByRole("button", { name: "Revoke" }));
+  await follow(page, page.getByRole("link", { name: "Changes" }));
   if (!await page.getByText("a trial").count()) wrong("changes does not show a revocation");
   await context.close();
 }

@@ -390,12 +390,11 @@ func (g *group) next() *attempt.Removal {
 		}
 		return nil
 	}
+	idle := len(g.waiting) == 0
 	switch {
-	case o.Stopped() != nil, len(g.waiting) > 0 && o.Spent():
-		return g.release()
-	case len(g.waiting) == 0 && g.retain():
+	case idle && o.Use().Err() == nil && g.retain(): // its next use reads the clock
 		return nil
-	case len(g.waiting) == 0:
+	case idle, o.Stopped() != nil, o.Spent():
 		return g.release()
 	case !g.bounded(time.Now()):
 		g.serveFirst()

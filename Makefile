@@ -100,10 +100,10 @@ bench: ## Benchmark against other projects in about 20 minutes: BENCHFLAGS
 	@.ci/peers
 	$(GO) -C test/bench run . -write ../.. $(BENCHFLAGS)
 
-# Writes docs/herd.md and docs/herd.svg.
+# Writes herd.md and herd.svg in test/herd.
 herd: ## Count the watch events of a release, for a simple lock and for a line, on both servers
 	@.ci/peers
-	$(GO) run ./test/herd -docs docs
+	$(GO) run ./test/herd -write test/herd
 
 cover: ## Write cover.out and print the coverage of each package's functions
 	$(GO) test -coverprofile=cover.out -coverpkg=./... ./...

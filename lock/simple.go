@@ -19,8 +19,8 @@ import (
 //
 // It is not fair: when the lock is free, all waiters try to create the node, and any of them may win, also a
 // newcomer. And it wakes a herd: with n processes waiting, one Unlock sends n events, answered by n attempts to
-// write, of which one succeeds. docs/herd.md has figures; a Mutex sends one event. Goroutines of one process try for
-// themselves, too, though those with the same session share its one watch.
+// write, of which one succeeds. A Mutex sends one event; test/herd/herd.md has figures. Goroutines of one process try
+// for themselves, too, though those with the same session share its one watch.
 //
 // In all else it keeps the promises of a Mutex: its holds end with their sessions, before the server lets another
 // client in; their tokens grow; lost replies and canceled calls leave no node. Inspect shows the holder, not the

@@ -48,7 +48,7 @@ func TestItemOfADeadConsumerIsDeliveredAgainInItsOldPlace(t *testing.T) {
 	})
 }
 
-// Curator's consumers look again only when an item comes (see docs/bugs-found.md).
+// Curator's consumers look again only when an item comes (see test/bugs-found.md).
 //
 // Promise: 7
 func TestWaitingTakeIsToldThatALockHasGone(t *testing.T) {

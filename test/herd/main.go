@@ -1,6 +1,6 @@
 // Command herd counts the watch events that a server sends when a lock is released that many processes wait for: a
-// simple lock, which all of them watch, and a line, in which each watches the one ahead. It writes docs/herd.md and its
-// plot.
+// simple lock, which all of them watch, and a line, in which each watches the one ahead. It writes herd.md and the plot
+// there.
 package main
 
 import (
@@ -45,7 +45,7 @@ func main() {
 
 func run(ctx context.Context, args []string) (err error) {
 	flags := flag.NewFlagSet("herd", flag.ContinueOnError)
-	docs := flags.String("docs", "", "`folder` for herd.md and herd.svg; if empty, the page is only printed")
+	dir := flags.String("write", "", "`folder` for herd.md and herd.svg; if empty, the page is only printed")
 	list := flags.String("waiters", "10,100,1000", "how many processes wait, one measurement each")
 	handovers := flags.Int("handovers", 5, "hand-overs of each measurement; the figure is their median")
 	if err := flags.Parse(args); err != nil {
@@ -83,13 +83,13 @@ func run(ctx context.Context, args []string) (err error) {
 	if err := writePage(&page, figures, waiters, *handovers); err != nil {
 		return err
 	}
-	if *docs == "" {
+	if *dir == "" {
 		_, err = os.Stdout.Write(page.Bytes())
 		return err
 	}
 	return errors.Join(
-		os.WriteFile(filepath.Join(*docs, "herd.md"), page.Bytes(), 0o644),
-		os.WriteFile(filepath.Join(*docs, "herd.svg"), plot(figures), 0o644),
+		os.WriteFile(filepath.Join(*dir, "herd.md"), page.Bytes(), 0o644),
+		os.WriteFile(filepath.Join(*dir, "herd.svg"), plot(figures), 0o644),
 	)
 }
 

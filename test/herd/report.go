@@ -13,7 +13,7 @@ import (
 //go:embed herd.md.tmpl
 var page string
 
-// writePage writes the figures as docs/herd.md.
+// writePage writes the figures as herd.md.
 func writePage(w io.Writer, figures []figure, waiters []int, handovers int) error {
 	type row struct {
 		Name   string

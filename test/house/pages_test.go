@@ -1,9 +1,9 @@
 package house_test
 
 import (
-	"cmp"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -94,32 +94,44 @@ func allOf(t *testing.T, pattern string) string {
 func TestPagesLinkToFilesThatExist(t *testing.T) {
 	t.Parallel()
 	link := regexp.MustCompile(`\]\(([^)#:]*)(?:#([^):]*))?\)`)
-	for _, dir := range []string{"", "docs/", "docs/decisions/"} {
-		entries, err := os.ReadDir(root + dir)
-		if err != nil {
-			t.Fatal(err)
+	walkFiles(t, func(page, text string) {
+		if filepath.Ext(page) != ".md" || covers("test/bench/text/...", page) { // those are parts of pages
+			return
 		}
-		for _, e := range entries {
-			if !strings.HasSuffix(e.Name(), ".md") {
-				continue
+		for _, match := range link.FindAllStringSubmatch(text, -1) {
+			target := page // of a heading alone
+			if match[1] != "" {
+				target = path.Join(path.Dir(page), match[1])
 			}
-			page := dir + e.Name()
-			for _, match := range link.FindAllStringSubmatch(read(t, page), -1) {
-				target := cmp.Or(match[1], e.Name()) // a heading of the page itself
-				if _, err := os.Stat(root + dir + target); err != nil {
-					t.Errorf("%s links to %s, which does not exist", page, target)
-				} else if match[2] != "" && !slices.Contains(anchors(read(t, dir+target)), match[2]) {
-					t.Errorf("%s links to %s#%s, but the page has no such heading", page, target, match[2])
-				}
+			if _, err := os.Stat(root + target); err != nil {
+				t.Errorf("%s links to %s, which does not exist", page, target)
+			} else if match[2] != "" && !slices.Contains(anchors(read(t, target)), match[2]) {
+				t.Errorf("%s links to %s#%s, but the page has no such heading", page, target, match[2])
 			}
 		}
+	})
+}
+
+// maxDocs is how many bytes of Markdown a reader is expected to find the way in.
+const maxDocs = 250_000
+
+func TestDocsAreSmall(t *testing.T) {
+	t.Parallel()
+	sum := 0
+	walkFiles(t, func(path, text string) {
+		if covers("docs/...", path) && filepath.Ext(path) == ".md" {
+			sum += len(text)
+		}
+	})
+	if sum > maxDocs {
+		t.Errorf("docs has %d bytes of Markdown, want at most %d", sum, maxDocs)
 	}
 }
 
 // maxPage is how many lines a page may have, unless a program writes it.
 const maxPage = 300
 
-var generated = []string{"docs/partitions.md", "docs/herd.md"}
+var generated = []string{"docs/partitions.md"}
 
 func TestPagesAreShort(t *testing.T) {
 	t.Parallel()
@@ -146,7 +158,7 @@ func anchors(page string) []string {
 func TestPagesNameTestsThatExist(t *testing.T) {
 	t.Parallel()
 	all := allTests(t)
-	for _, page := range []string{"docs/bugs.md", "docs/bugs-found.md", "docs/interop.md"} {
+	for _, page := range []string{"docs/bugs.md", "test/bugs-found.md", "docs/interop.md"} {
 		names := regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9_]+)`").FindAllStringSubmatch(read(t, page), -1)
 		if len(names) == 0 {
 			t.Errorf("%s names no test", page)

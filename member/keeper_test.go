@@ -192,6 +192,32 @@ func TestNodeWithATTLGoesAfterTheLastTouch(t *testing.T) {
 	})
 }
 
+func TestTouchedChildThatIsDeletedComesBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = 10 * time.Second
+		var net zktest.Net
+		srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(100*time.Millisecond, time.Hour))
+		sess := srv.Session(t, time.Hour)
+		n := keep(t, srv.Client(t, time.Minute), "/node", "x", member.NodeConfig{Mode: member.Persistent, TTL: ttl})
+		if err := n.Await(within(t)); err != nil {
+			t.Fatal(err)
+		}
+		_, node := mustGet(t, sess, "/node")
+		if _, err := sess.Create(t.Context(), "/node/other", nil, zk.Persistent); err != nil { // so that the node stays
+			t.Fatal(err)
+		}
+		if err := sess.Delete(t.Context(), "/node/touch", -1); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(ttl)
+		mustGet(t, sess, "/node/touch")
+		if _, now := mustGet(t, sess, "/node"); now.Czxid != node.Czxid {
+			t.Error("the node was created again")
+		}
+	})
+}
+
 // The server never removes a container that has had no child, so the child comes with it (GH-1258).
 //
 // Promise: 16

@@ -247,6 +247,34 @@ func TestPersistentWatchIsRemovedFromOldServersToo(t *testing.T) {
 	})
 }
 
+// The server's watch has ended with the connection.
+func TestWatchClosedWithoutAConnectionIsNotRemovedOverTheNext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log watchLog
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(log.note)
+		})
+		_, s := f.open(f.config())
+		_, _, w, err := s.GetW(t.Context(), "/a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.cut()
+		synctest.Wait()
+		if _, connected := s.Server(); connected {
+			t.Fatal("connected again at once")
+		}
+		w.Close()
+		if _, _, err := s.Get(t.Context(), "/a"); err != nil { // over the next connection
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		log.want(t)
+	})
+}
+
 func TestABusyServerIsAskedAgainToRemoveAWatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

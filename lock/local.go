@@ -341,9 +341,9 @@ func (g *group) begin(o *line.Ownership) {
 	}
 }
 
-// ended decides for the waiters when an ownership was not released but has stopped: its session ended, its node was
-// deleted, or it was revoked. The next ownership serves them, in their order. The holder of a revoked lock has it until
-// it unlocks.
+// ended decides for the waiters when an ownership was not released but has stopped: its session ended or is uncertain,
+// its node was deleted, or it was revoked. The next ownership serves them, in their order. The holder of a revoked lock
+// has it until it unlocks.
 func (g *group) ended(o *line.Ownership) {
 	g.queue.mu.Lock()
 	defer g.queue.mu.Unlock()

@@ -107,7 +107,8 @@ func (g *group) watchLine() {
 	}
 }
 
-// othersCame notes that another contender stands in the line. The caller holds the queue's mu.
+// othersCame notes that another contender stands in the line, and gives the lock up if it is not held. The caller holds
+// the queue's mu.
 func (g *group) othersCame() {
 	if !g.bound.contended {
 		// It was not there before: the bound counts from now.

@@ -1,6 +1,6 @@
 package queue
 
-// Transactions that are done once.
+// Transactions of a queue without a claim, done once.
 
 import (
 	"context"

@@ -19,9 +19,9 @@ import (
 var ErrUncertain = errors.New("the session is uncertain: no quorum has confirmed it within its timeout")
 
 // Certain returns until when the ensemble cannot have ended the session, so that no other session can have acquired
-// what this one owns. Every answered write extends it, and during an Ownership the session sends a write that changes
-// nothing every eighth of its timeout. A session that owns nothing sends none, and Certain may be in the past. See
-// docs/partitions.md for the rule.
+// what this one owns. Every write answered with OK extends it, and during an Ownership the session sends a write that
+// changes nothing every eighth of its timeout. A session that owns nothing sends none, and Certain may be in the past.
+// See docs/partitions.md for the rule.
 //
 // With Config.NoCertificates it counts from any reply, as Deadline does.
 func (s *Session) Certain() time.Time {

@@ -126,8 +126,7 @@ commands that name no server fail instead of using this user's own server.`,
 	root.AddCommand(newServe(app), newBackup(app), newRestore(app), newExporter(app), newDashboard(app),
 		newOwnServer(app), newBench(app), newVersion(app), newMan())
 	refuseUnknownTopics(root)
-	completeChoices(root)
-	command.CompletePaths(app, root)
+	command.Complete(app, root)
 	return root
 }
 
@@ -164,19 +163,6 @@ func refuseUnknownTopics(root *cobra.Command) {
 			}
 		}
 	}
-}
-
-// completeChoices lets shells complete the words of flags that have some.
-func completeChoices(cmd *cobra.Command) {
-	for _, sub := range cmd.Commands() {
-		completeChoices(sub)
-	}
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if c, ok := f.Value.(*command.Choice); ok {
-			words := cobra.FixedCompletions(c.Words, cobra.ShellCompDirectiveNoFileComp)
-			_ = cmd.RegisterFlagCompletionFunc(f.Name, words) // fails only if there is no such flag
-		}
-	})
 }
 
 // exit says why a command failed, and returns how to end.

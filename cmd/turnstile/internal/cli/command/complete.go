@@ -1,6 +1,6 @@
 package command
 
-// Completion of paths in shells.
+// Completion in shells.
 
 import (
 	"context"
@@ -16,16 +16,20 @@ import (
 // completionTime is how long a shell waits for the server.
 const completionTime = 2 * time.Second
 
-// CompletePaths makes shells complete the PATH of every command below root that begins with one, and the values of
-// flags that are paths.
-func CompletePaths(app *App, root *cobra.Command) {
+// Complete makes shells complete the PATH of every command below root that begins with one, and the values of flags
+// that are paths or have a choice of words.
+func Complete(app *App, root *cobra.Command) {
 	for _, cmd := range root.Commands() {
-		CompletePaths(app, cmd)
+		Complete(app, cmd)
 		_, args, _ := strings.Cut(cmd.Use, " ")
 		if strings.HasPrefix(strings.TrimPrefix(args, "[flags] "), "PATH") && cmd.Flags().Lookup("connect") != nil {
 			cmd.ValidArgsFunction = app.completePath
 		}
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if c, ok := f.Value.(*Choice); ok {
+				words := cobra.FixedCompletions(c.Words, cobra.ShellCompDirectiveNoFileComp)
+				_ = cmd.RegisterFlagCompletionFunc(f.Name, words) // fails only if there is no such flag
+			}
 			if value, _ := pflag.UnquoteUsage(f); strings.HasPrefix(value, "path") {
 				_ = cmd.RegisterFlagCompletionFunc(f.Name, // fails only if there is no such flag
 					func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {

@@ -69,8 +69,9 @@ func (f *follower) View() *View {
 	return f.view
 }
 
-// WaitSynced waits until the cache has read everything once. If ctx ends first it returns ctx's cause, and otherwise
-// what Err returns. After a refusal the cache goes on trying, and WaitSynced may be called again.
+// WaitSynced waits until the cache has read everything once, and returns nil from then on, also after Close. If ctx
+// ends first it returns ctx's cause, and if the cache ends, or a server refuses, what Err returns. After a refusal the
+// cache goes on trying, and WaitSynced may be called again.
 func (f *follower) WaitSynced(ctx context.Context) error {
 	_, err := f.next(ctx, nil, nil)
 	return err

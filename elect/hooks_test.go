@@ -150,7 +150,7 @@ func TestRunTellsItsHooks(t *testing.T) {
 		if e := d.events[7]; e.Err == nil || e.Err.Error() != "ended" {
 			t.Errorf("got %v, want the function's error", e.Err)
 		}
-		if err := c.Run(ctx, nil); err != nil {
+		if err := c.Run(ctx, func(context.Context, *elect.Leadership) error { return nil }); err != nil {
 			t.Error(err)
 		}
 		if e := d.want("campaign", "failed"); !errors.Is(e.Err, context.Canceled) {

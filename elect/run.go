@@ -4,9 +4,11 @@ package elect
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/zk"
 )
 
 // Run campaigns, calls lead while it leads, and resigns when lead has returned: not before, so that no other candidate
@@ -18,6 +20,9 @@ import (
 // campaign is possible any more, what Campaign returns. To end ctx is the way to stop Run: then it returns nil, or an
 // error that lead has returned by then, unless that only says that ctx has ended.
 func (c *Candidate) Run(ctx context.Context, lead func(ctx context.Context, l *Leadership) error) error {
+	if lead == nil {
+		return fmt.Errorf("elect: %w: lead is nil", zk.BadArguments)
+	}
 	for {
 		l, err := c.Campaign(ctx)
 		if err != nil {

@@ -106,6 +106,14 @@ func admit(resource string, token, newest Token) error {
 	return nil
 }
 
+// checkWork refuses a function that is nil before its token is seen.
+func checkWork(missing bool) error {
+	if missing {
+		return fmt.Errorf("fence: %w: the function to run is nil", zk.BadArguments)
+	}
+	return nil
+}
+
 func checkToken(token Token) error {
 	if token <= 0 {
 		return fmt.Errorf("fence: %w: %d", ErrBadToken, token)

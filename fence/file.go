@@ -3,6 +3,7 @@ package fence
 // File, a fence for a file.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,7 +51,7 @@ func (f *File) Write(ctx context.Context, token Token, data []byte) error {
 // nevertheless. Without running write it returns a *StaleError if the fence has seen a larger token, and ctx's cause if
 // ctx ends before other writes have finished.
 func (f *File) Do(ctx context.Context, token Token, write func() error) error {
-	if err := checkToken(token); err != nil {
+	if err := cmp.Or(checkToken(token), checkWork(write == nil)); err != nil {
 		return err
 	}
 	return f.locked(ctx, func(record *os.File) error {

@@ -3,6 +3,7 @@ package fence
 // Gate, a fence within one process.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,7 +60,7 @@ func NewGate(store Store) *Gate {
 // Without running work, Do returns a *StaleError if there is a larger token, the store's error, or ctx's cause if ctx
 // ends before work of a smaller token has returned. In that last case the gate has seen the token nevertheless.
 func (g *Gate) Do(ctx context.Context, resource string, token Token, work func(ctx context.Context) error) error {
-	if err := checkToken(token); err != nil {
+	if err := cmp.Or(checkToken(token), checkWork(work == nil)); err != nil {
 		return err
 	}
 	r, err := g.register(resource, token)

@@ -140,6 +140,9 @@ func (t *Table) Admit(ctx context.Context, tx *sql.Tx, resource string, token To
 // the commit, which begins with "fence: TABLE: commit", the transaction may have been committed and only the reply
 // lost.
 func (t *Table) Do(ctx context.Context, db *sql.DB, resource string, token Token, write func(tx *sql.Tx) error) error {
+	if err := checkWork(write == nil); err != nil {
+		return err
+	}
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return t.failed("begin", err)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/zk"
 )
 
 // Do calls f while it holds the lock: it waits for the lock as Lock does, calls f, and unlocks. The context that f gets
@@ -47,6 +48,9 @@ func (s *Simple) Do(ctx context.Context, f func(ctx context.Context, h *Hold) er
 func do(
 	ctx context.Context, acquire func(context.Context) (*Hold, error), f func(context.Context, *Hold) error,
 ) (err error) {
+	if f == nil {
+		return fmt.Errorf("lock: %w: f is nil", zk.BadArguments)
+	}
 	h, err := acquire(ctx)
 	if err != nil {
 		return err

@@ -91,8 +91,9 @@ type Membership struct {
 
 // Join makes this program a member, and waits until the others can see it. It stays one until Leave: after the end of
 // its session it joins again under the next one, which kazoo's Party does not do. With GroupMember, ids must differ: if
-// another session has the id, Join waits until that is gone. Party and ShallowParty have no data, and may have members
-// with the same id.
+// another session has the id, Join waits until that is gone; memberships of one session with one id share a node, with
+// the data of the last, until each has left. Party and ShallowParty have no data, and may have members with the same
+// id.
 //
 // If Join fails, nothing is left behind, or its removal goes on in the background. It returns ctx's cause if ctx ends
 // first, the client's error if the client was closed, the server's refusal, or an error if the id or the data is
@@ -187,7 +188,8 @@ func (g *Group) Members(ctx context.Context) ([]Member, error) {
 
 // Watch yields the members: now, and after every change, of their data, too. A slow caller misses changes, but never
 // the last one. Watch continues across reconnects and sessions; without a connection, or while the server refuses, what
-// it yielded last may be outdated.
+// it yielded last may be outdated. After an outage it may yield a list without those, this program among them, who have
+// not joined again yet.
 //
 // It yields a refusal only before anything else; a caller that continues its loop waits until the server relents. It
 // ends with an error: ctx's cause, the client's error if the client is closed, or cache.ErrServer.

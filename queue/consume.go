@@ -46,6 +46,9 @@ func (q *Queue) Consume(ctx context.Context, n int, handle func(ctx context.Cont
 	if n < 1 || n > maxPrefetch {
 		return q.failed("consume", fmt.Errorf("%w: %d workers, want 1 to %d", zk.BadArguments, n, maxPrefetch))
 	}
+	if handle == nil {
+		return q.failed("consume", fmt.Errorf("%w: handle is nil", zk.BadArguments))
+	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var wg sync.WaitGroup

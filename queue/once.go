@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -20,10 +21,10 @@ import (
 const sweepEvery = 64
 
 // PutOnce adds an item unless one was added under the same key before, and returns the id of the one that is in, or
-// was, and whether this call has added it. The key counts for Config.KeepKeys after the put, also after the item was
-// consumed, and across restarts of the producer, but not after the item was removed by Remove, Purge or PurgeDead.
-// Later puts of new keys remove keys that no longer count. A full queue neither refuses nor delays a call whose item is
-// in, or was. Otherwise it is like Put.
+// was, and whether this call has added it. The key must not be empty. It counts for Config.KeepKeys after the put, also
+// after the item was consumed, and across restarts of the producer, but not after the item was removed by Remove, Purge
+// or PurgeDead. Later puts of new keys remove keys that no longer count. A full queue neither refuses nor delays a call
+// whose item is in, or was. Otherwise it is like Put.
 //
 // The key is a node, which the transaction that adds the item creates: there is no moment at which only one of the
 // two exists.
@@ -43,6 +44,9 @@ func (q *Queue) PutOnce(
 }
 
 func (q *Queue) putOnce(ctx context.Context, key string, m *Message, ops []zk.Op) (id string, added bool, err error) {
+	if key == "" {
+		return "", false, q.failed("put", fmt.Errorf("%w: the key is empty", zk.BadArguments))
+	}
 	p, err := q.producer.wrap(m, segment.NewID())
 	if err != nil {
 		return "", false, q.failed("put", err)

@@ -27,6 +27,15 @@ func putOnce(t *testing.T, q *queue.Queue, key string) (id string, added bool) {
 	return id, added
 }
 
+func TestEmptyKeyIsRefused(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		_, _, err := w.queue(queue.Config{}).PutOnce(t.Context(), "", queue.Message{})
+		if !errors.Is(err, zk.BadArguments) || !strings.Contains(err.Error(), "the key is empty") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
 // A put that has nothing to put needs no room.
 //
 // Promise: 7

@@ -5,6 +5,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -62,7 +63,7 @@ func one(items []*Item, err error) (*Item, error) {
 // most 1,000.
 func (q *Queue) TakeBatch(ctx context.Context, n int) ([]*Item, error) {
 	if n < 1 || n > maxPrefetch {
-		return nil, q.failed("take", zk.BadArguments)
+		return nil, q.failed("take", fmt.Errorf("%w: %d items, want 1 to %d", zk.BadArguments, n, maxPrefetch))
 	}
 	return q.take(ctx, n, false)
 }

@@ -277,3 +277,16 @@ func TestSessionTellsItsServer(t *testing.T) {
 		t.Errorf("without a connection: got %s, %v; want %s, false", addr, connected, srv.Addr())
 	}
 }
+
+func TestErrorsQuotePathsThatCannotBePrinted(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{
+		"/a/b é":   "zk: getData /a/b é: node does not exist",
+		"/a\n\x1b": `zk: getData "/a\n\x1b": node does not exist`,
+		"":         "zk: getData: node does not exist",
+	} {
+		if got := (&zk.Error{Op: "getData", Path: path, Err: zk.NoNode}).Error(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}

@@ -7,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
+	"unicode"
 
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
@@ -72,7 +75,11 @@ func (e *Error) Error() string {
 	if e.Path == "" {
 		return fmt.Sprintf("zk: %s: %v", e.Op, e.Err)
 	}
-	return fmt.Sprintf("zk: %s %s: %v", e.Op, e.Path, e.Err)
+	path := e.Path
+	if strings.ContainsFunc(path, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		path = strconv.Quote(path)
+	}
+	return fmt.Sprintf("zk: %s %s: %v", e.Op, path, e.Err)
 }
 
 // Unwrap returns the reason.

@@ -4,6 +4,7 @@ package attempt
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/seed-a3166700/turnstile/zk"
@@ -95,6 +96,10 @@ func PathArgs(pkg, path string, acl []zk.ACL) error {
 			const text = "%s: %w: %s: names such as %s are for nodes that recipes make for themselves; use another path"
 			return fmt.Errorf(text, pkg, zk.BadArguments, path, name)
 		}
+	}
+	if acl != nil && len(acl) == 0 || slices.ContainsFunc(acl, func(a zk.ACL) bool { return a.ID.Scheme == "" }) {
+		const text = "%s: %w: the ACL is empty, or an entry of it has no scheme; nil gives everyone all rights"
+		return fmt.Errorf(text, pkg, zk.BadArguments)
 	}
 	if size := ACLSize(acl); size > maxACL {
 		const text = "%s: %w: an ACL of %d bytes; use at most %d"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
+	"github.com/seed-a3166700/turnstile/zk"
 )
 
 // consumer is the consumer's side of Curator's queues and of kazoo's.
@@ -35,6 +36,9 @@ func (t consumer) Len(ctx context.Context) (int, error) {
 //
 // Several goroutines may call it at once.
 func (t consumer) Consume(ctx context.Context, f func(ctx context.Context, body []byte) error) error {
+	if f == nil {
+		return fmt.Errorf("classic: %w: f is nil", zk.BadArguments)
+	}
 	for {
 		item, err := t.Take(ctx)
 		if err != nil {

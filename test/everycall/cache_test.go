@@ -51,7 +51,7 @@ func cacheCalls() (calls []call) {
 			}
 			calls = append(calls, call{name: "cache." + name + "." + method, do: do, allows: []string{
 				"root", "the server's", "helper below", "below a helper", "helper beside", "below one beside",
-				"rights of 2 MB",
+				"rights of 2 MB", "no rights", "rights for none",
 			}})
 		}
 		add("WaitSynced", func(ctx context.Context, c anyCache) error { return c.WaitSynced(ctx) })

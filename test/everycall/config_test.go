@@ -110,6 +110,65 @@ func badConfigs(client *zk.Client) map[string]error {
 	}
 }
 
+// noFunctions are the calls that run a function, without one.
+func noFunctions(t *testing.T, client *zk.Client) map[string]error {
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx := t.Context()
+	m, err := lock.NewMutex(client, path, lock.Config{})
+	must(err)
+	rw, err := lock.NewRWMutex(client, path, lock.RWConfig{})
+	must(err)
+	set, err := lock.NewSet(client, []string{path}, lock.SetConfig{})
+	must(err)
+	semaphore, err := lock.NewSemaphore(client, path+"s", lock.AgreedLimit(1), lock.SemaphoreConfig{})
+	must(err)
+	simple, err := lock.NewSimple(client, path, lock.SimpleConfig{})
+	must(err)
+	candidate, err := elect.NewCandidate(client, path, "", elect.Config{})
+	must(err)
+	q, err := queue.New(client, path, queue.Config{})
+	must(err)
+	old, err := classic.NewKazoo(client, path, classic.Config{})
+	must(err)
+	partitioner, err := member.NewPartitioner(client, path, "a", []string{"x"}, member.PartitionerConfig{})
+	must(err)
+	table, err := fence.NewTable(fence.SQLite, "t")
+	must(err)
+	return map[string]error{
+		"Mutex.Do":        m.Do(ctx, nil),
+		"RWMutex.Do":      rw.Do(ctx, nil),
+		"RWMutex.RDo":     rw.RDo(ctx, nil),
+		"Set.Do":          set.Do(ctx, nil),
+		"Semaphore.Do":    semaphore.Do(ctx, 1, nil),
+		"Simple.Do":       simple.Do(ctx, nil),
+		"Candidate.Run":   candidate.Run(ctx, nil),
+		"Queue.Consume":   q.Consume(ctx, 1, nil),
+		"classic.Consume": old.Consume(ctx, nil),
+		"Partitioner.Run": partitioner.Run(ctx, nil),
+		"Gate.Do":         fence.NewGate(nil).Do(ctx, "r", 1, nil),
+		"File.Do":         fence.NewFile(t.TempDir()+"/f").Do(ctx, 1, nil),
+		"Table.Do":        table.Do(ctx, nil, "r", 1, nil),
+	}
+}
+
+func TestFunctionsThatAreNilAreRefusedBeforeAnythingIsDone(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		for name, err := range noFunctions(t, w.Client(t, timeout)) {
+			if !errors.Is(err, zk.BadArguments) || !strings.Contains(err.Error(), "is nil") {
+				t.Errorf("%s: got %v", name, err)
+			}
+		}
+		if err := wantNone(w); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestBadConfigurationsWrapBadArguments(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		for name, err := range badConfigs(w.Client(t, timeout)) {

@@ -271,6 +271,8 @@ func badArgs(client *zk.Client) map[string]struct {
 		"below one beside": {at(path + "-__delay__/x"), "names such as thing-__delay__"},
 		"no UTF-8":         {at("/app/\xff"), "must be valid UTF-8"},
 		"path of 2 MB":     {at("/" + strings.Repeat("x", 2<<20)), "path of 2097153 bytes"},
+		"no rights":        {args{client: client, path: path, acl: []zk.ACL{}}, "the ACL is empty"},
+		"rights for none":  {args{client: client, path: path, acl: make([]zk.ACL, 1)}, "has no scheme"},
 		"rights of 2 MB":   {args{client: client, path: path, acl: many}, "use at most"},
 	}
 }

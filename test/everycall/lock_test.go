@@ -99,7 +99,8 @@ func wantAllPermits(limit lock.Limit, layout lock.Layout, permits int) func(*wor
 
 // looks are the bad arguments that functions accept which only look.
 var looks = []string{
-	"rights of 2 MB", "root", "the server's", "helper below", "below a helper", "helper beside", "below one beside",
+	"rights of 2 MB", "no rights", "rights for none",
+	"root", "the server's", "helper below", "below a helper", "helper beside", "below one beside",
 }
 
 // lockCalls returns the rows: each way of each lock, and what only some have.

@@ -27,6 +27,7 @@ func TestCopyOnAnotherServerWorksAsTheOriginal(t *testing.T) {
 		run(t, time.Minute, "sh", "-c", `"$0" export --connect "$1" /copied >"$2"`, binary, from.addr, file)
 		for i, to := range hosts {
 			t.Run(fmt.Sprintf("from %s to %s", from.name, to.name), func(t *testing.T) {
+				t.Parallel()
 				path := fmt.Sprintf("/copies%d-%d", slices.Index(hosts, from), i)
 				run(t, time.Minute, "sh", "-c", `"$0" import --connect "$1" "$2" <"$3"`, binary, to.addr, path, file)
 				checkCopy(t, classicClient(t, to, 30*time.Second), path, before)

@@ -22,7 +22,7 @@ func (l *locker) acquire(ctx context.Context) (*zk.Client, *lock.Hold, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	l.run.WarnOfGrace(sess.Timeout())
+	l.run.WarnOfTimes(sess.Timeout())
 	fits := survey.Lock
 	switch some := l.permits.limit > 0; {
 	case some && l.layout.Value == layoutKazoo:

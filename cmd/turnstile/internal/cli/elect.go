@@ -140,7 +140,7 @@ func (e *elector) connect(ctx context.Context) (*zk.Client, *elect.Candidate, er
 	if err != nil {
 		return nil, nil, err
 	}
-	e.run.WarnOfGrace(sess.Timeout())
+	e.run.WarnOfTimes(sess.Timeout())
 	fits := survey.Lock // LeaderSelector and kazoo's Election name their nodes as locks do
 	switch layouts[e.layout.Value] {
 	case elect.LeaderLatch:

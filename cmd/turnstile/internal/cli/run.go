@@ -99,7 +99,10 @@ is TURNSTILE_SESSION_TIMEOUT. If other commands mean something else by a flag, i
 --listen of serve is TURNSTILE_SERVE_LISTEN. A flag on the command line takes precedence. A variable that is set
 is checked as the flag is, also if it is empty. /etc/turnstile/turnstile.env sets variables for all users of this
 machine, one NAME=VALUE per line; those of the environment take precedence. TURNSTILE_OWN_SERVER=never makes
-commands that name no server fail instead of using this user's own server.`,
+commands that name no server fail instead of using this user's own server.
+
+Each command's help has its exit codes. Of all commands it is 74 if the output cannot be written, and 78 if the
+machine's settings are wrong.`,
 		Example: `  turnstile lock /jobs/report -- ./report.sh
   turnstile lock --connect zk1:2181,zk2:2181,zk3:2181 /jobs/report -- ./report.sh
   turnstile who /jobs/report
@@ -112,6 +115,9 @@ commands that name no server fail instead of using this user's own server.`,
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if word := unknownCommand(cmd, app.Args); word != "" {
+			return fmt.Errorf("unknown command %q for %q", word, cmd.CommandPath())
+		}
 		return command.Usage(cmd, flagError(cmd, err))
 	})
 	root.AddCommand(newLock(app), newUnlock(app), newElect(app), newWho(app), newLocks(app), newTop(app),
@@ -131,6 +137,16 @@ commands that name no server fail instead of using this user's own server.`,
 }
 
 // flagError says what is wrong with a flag.
+// unknownCommand returns the first word after a command that has commands, if it is none of theirs. Cobra parses the
+// flags behind it first, of which the mistyped command may have some.
+func unknownCommand(cmd *cobra.Command, args []string) string {
+	_, rest, _ := cmd.Root().Find(args) // fails for such a word only
+	if !cmd.HasAvailableSubCommands() || len(rest) == 0 || strings.HasPrefix(rest[0], "-") {
+		return ""
+	}
+	return rest[0]
+}
+
 func flagError(cmd *cobra.Command, err error) error {
 	_, unknown := errors.AsType[*pflag.NotExistError](err)
 	switch {

@@ -67,7 +67,9 @@ sessions and locks if it is back within their session timeout. The environment v
 TURNSTILE_SERVE_: --listen is TURNSTILE_SERVE_LISTEN.
 
 When it is ready it prints one line with its addresses, and tells systemd (Type=notify, WatchdogSec). Warnings
-go to standard error.`,
+go to standard error.
+
+Exit codes: 0 after SIGTERM; 64 usage; 69 it cannot serve, or no longer; 78 the file of --config is wrong.`,
 		Example: `  turnstile serve --listen 127.0.0.1:2181 --data /var/lib/turnstile
   turnstile serve --listen unix:/run/turnstile.sock --in-memory
   turnstile serve --config /etc/zookeeper/conf/zoo.cfg`,
@@ -122,6 +124,9 @@ func (s *serving) settings(cmd *cobra.Command) (server.Config, error) {
 		}
 	}
 	cfg.Logger = logger
+	if s.detached { // its clients are one user's, who can ask for as long a session and read all that the words show
+		cfg.MaxSessionTimeout, cfg.FourLetterWords = 24*time.Hour, []string{"cons", "dump"}
+	}
 	given := func(flag string) bool { return command.Given(cmd.Flags().Lookup(flag)) }
 	if given("idle-exit") {
 		cfg.IdleExit = time.Duration(s.idleExit)

@@ -95,6 +95,9 @@ func StateDir(env map[string]string) (string, error) {
 	return dir, err
 }
 
+// elsewhere says what to do if the state directory cannot be used.
+const elsewhere = "set HOME or XDG_STATE_HOME, or name a server with --connect"
+
 func stateDir(env map[string]string) (string, error) {
 	if dir := env["XDG_STATE_HOME"]; filepath.IsAbs(dir) { // the specification says to ignore relative ones
 		return filepath.Join(dir, "turnstile"), nil
@@ -109,8 +112,7 @@ func stateDir(env map[string]string) (string, error) {
 		}
 	}
 	if !filepath.IsAbs(home) {
-		return "", errors.New("there is no place for this user's own server: " +
-			"set HOME or XDG_STATE_HOME, or name a server with --connect")
+		return "", errors.New("there is no place for this user's own server: " + elsewhere)
 	}
 	return filepath.Join(home, ".local", "state", "turnstile"), nil
 }
@@ -185,7 +187,7 @@ func (s *Server) Ensure(ctx context.Context) error {
 // start starts the server and returns when it answers. If several processes call it, one starts the server.
 func (s *Server) start(ctx context.Context) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
-		return fmt.Errorf("cannot keep this user's own server: %w", err)
+		return fmt.Errorf("cannot keep this user's own server: %w; %s", err, elsewhere)
 	}
 	if !ours(s.dir) {
 		return fmt.Errorf("%s belongs to another user: "+
@@ -232,7 +234,7 @@ func (s *Server) spawn(ctx context.Context) error {
 	}
 	log, begin, err := s.openLog()
 	if err != nil {
-		return fmt.Errorf("cannot keep this user's own server: %w", err)
+		return fmt.Errorf("cannot keep this user's own server: %w; %s", err, elsewhere)
 	}
 	defer log.Close()
 	exe, err := Executable()

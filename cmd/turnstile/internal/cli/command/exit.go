@@ -23,7 +23,7 @@ const (
 	ExitOK          = 0
 	ExitNotAcquired = 1   // not acquired as fast as --no-wait or --wait demand; -E chooses another code
 	ExitUsage       = 64  // the command line or an environment variable is wrong; nothing was done
-	ExitData        = 65  // what was to be put is too large
+	ExitData        = 65  // the input is wrong, or what was to be put is too large
 	ExitNoServer    = 69  // no server answers, or the server to be started cannot run
 	ExitSoftware    = 70  // the server refused what should have worked
 	ExitOutput      = 74  // standard output cannot be written; the message says if the work was done

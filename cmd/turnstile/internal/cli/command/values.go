@@ -127,9 +127,10 @@ func (c *Choice) Type() string { return strings.Join(c.Words, "|") }
 
 // Set parses the value.
 func (c *Choice) Set(s string) error {
-	if !slices.Contains(c.Words, s) {
+	i := slices.IndexFunc(c.Words, func(word string) bool { return strings.EqualFold(word, s) })
+	if i < 0 {
 		return fmt.Errorf("%q must be one of %s", s, strings.Join(c.Words, ", "))
 	}
-	c.Value = s
+	c.Value = c.Words[i]
 	return nil
 }

@@ -113,7 +113,7 @@ func (p *pool) takeAll(ctx, taking context.Context, client *zk.Client, q *queue.
 	if err != nil {
 		return err
 	}
-	w.run.WarnOfGrace(sess.Timeout())
+	w.run.WarnOfTimes(sess.Timeout())
 	for n := 0; w.count == 0 || n < w.count; n++ {
 		select {
 		case p.slots <- struct{}{}:

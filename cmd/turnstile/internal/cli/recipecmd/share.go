@@ -160,7 +160,7 @@ func (s *sharer) connect(ctx context.Context, items []string) error {
 		return err
 	}
 	defer client.Close() // if it fails, the session ends by itself
-	s.run.WarnOfGrace(sess.Timeout())
+	s.run.WarnOfTimes(sess.Timeout())
 	p, err := member.NewPartitioner(client, s.run.Path, s.id, items, member.PartitionerConfig{
 		Settle: time.Duration(s.settle), ACL: s.run.Connection.ACL(), AnyACL: s.run.Connection.AnyACL,
 		Hooks: s.tell(),

@@ -37,7 +37,7 @@ For large trees --resume creates what is missing and passes over what is there, 
 interrupted goes on. It deletes and overwrites nothing. A node that the server does not take for its size is left
 out. At the end everything is read back, and nodes that differ from the input are listed, with exit code 1.
 --compare does only that.` +
-			fmt.Sprintf(exitCodes, "PATH exists, or its parent does not"),
+			fmt.Sprintf(exitCodes, "PATH exists, or its parent does not; 65 the input is wrong"),
 		Example: `  turnstile import /app < app.jsonl
   turnstile import -p /copies/app < app.jsonl
   turnstile import --compare /copies/app < app.jsonl`,

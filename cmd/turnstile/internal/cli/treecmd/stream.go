@@ -79,6 +79,9 @@ func newReader(r io.Reader) (*reader, error) {
 	if err == nil {
 		err = in.decode(line, &header)
 	}
+	if errors.Is(err, io.EOF) && line == nil {
+		return nil, errors.New("empty: did turnstile export fail?")
+	}
 	if errors.Is(err, io.EOF) || err == nil && header.Format == 0 {
 		err = errors.New("line 1: this is not the output of turnstile export")
 	}

@@ -167,16 +167,7 @@ func TestCloseLeavesANodeThatHasReplacedOurs(t *testing.T) {
 // Promise: 16
 func TestNodeWithATTLGoesAfterTheLastTouch(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		const ttl = 10 * time.Second
-		var net zktest.Net
-		srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(100*time.Millisecond, time.Hour))
-		sess := srv.Session(t, time.Hour)
-		n := keep(t, srv.Client(t, time.Minute), "/node", "x",
-			member.NodeConfig{Mode: member.Persistent, TTL: ttl})
-		if err := n.Await(within(t)); err != nil {
-			t.Fatal(err)
-		}
+	withATTL(t, func(t *testing.T, sess *zk.Session, n *member.Node, ttl time.Duration) {
 		_, first := mustGet(t, sess, "/node/touch")
 		time.Sleep(10*ttl + ttl/4) // in the bubble no time passes
 		if _, now := mustGet(t, sess, "/node/touch"); now.Czxid != first.Czxid || now.Version-first.Version != 20 {
@@ -194,15 +185,7 @@ func TestNodeWithATTLGoesAfterTheLastTouch(t *testing.T) {
 
 func TestTouchedChildThatIsDeletedComesBack(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		const ttl = 10 * time.Second
-		var net zktest.Net
-		srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(100*time.Millisecond, time.Hour))
-		sess := srv.Session(t, time.Hour)
-		n := keep(t, srv.Client(t, time.Minute), "/node", "x", member.NodeConfig{Mode: member.Persistent, TTL: ttl})
-		if err := n.Await(within(t)); err != nil {
-			t.Fatal(err)
-		}
+	withATTL(t, func(t *testing.T, sess *zk.Session, _ *member.Node, ttl time.Duration) {
 		_, node := mustGet(t, sess, "/node")
 		if _, err := sess.Create(t.Context(), "/node/other", nil, zk.Persistent); err != nil { // so that the node stays
 			t.Fatal(err)
@@ -215,6 +198,22 @@ func TestTouchedChildThatIsDeletedComesBack(t *testing.T) {
 		if _, now := mustGet(t, sess, "/node"); now.Czxid != node.Czxid {
 			t.Error("the node was created again")
 		}
+	})
+}
+
+// withATTL runs a test in a bubble, with a node that has a TTL and is there, and a session of another client.
+func withATTL(t *testing.T, test func(t *testing.T, sess *zk.Session, n *member.Node, ttl time.Duration)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = 10 * time.Second
+		var net zktest.Net
+		srv := zktest.Run(t, zktest.On(&net), zktest.SessionTimeouts(100*time.Millisecond, time.Hour))
+		sess := srv.Session(t, time.Hour)
+		n := keep(t, srv.Client(t, time.Minute), "/node", "x", member.NodeConfig{Mode: member.Persistent, TTL: ttl})
+		if err := n.Await(within(t)); err != nil {
+			t.Fatal(err)
+		}
+		test(t, sess, n, ttl)
 	})
 }
 

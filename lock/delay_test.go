@@ -502,6 +502,13 @@ func TestDisconnectEndsTheHoldOnlyIfThatIsWanted(t *testing.T) {
 			t.Errorf("a blip ended a hold that keeps: %v", context.Cause(keeps.Context()))
 		}
 		unlock(t, keeps)
+		alone := acquire(t, m)
+		w.Drop()
+		<-alone.Context().Done()
+		if err := alone.UnlockWait(t.Context()); err != nil {
+			t.Error(err)
+		}
+		w.empty(pathC) // the lock is not kept: the next hold could not go on
 		last := acquire(t, m)
 		w.HalfOpen(last.Session().ID())
 		<-last.Context().Done()

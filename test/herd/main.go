@@ -1,6 +1,6 @@
 // Command herd counts the watch events that a server sends when a lock is released that many processes wait for: a
-// simple lock, which all of them watch, and a line, in which each watches the one ahead. It writes herd.md and the plot
-// there.
+// simple lock, which all of them watch, and a line, in which each watches the one ahead. With
+// -write it writes herd.md and its plot, herd.svg, into a folder.
 package main
 
 import (

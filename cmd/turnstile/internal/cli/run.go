@@ -101,8 +101,8 @@ is checked as the flag is, also if it is empty. /etc/turnstile/turnstile.env set
 machine, one NAME=VALUE per line; those of the environment take precedence. TURNSTILE_OWN_SERVER=never makes
 commands that name no server fail instead of using this user's own server.
 
-Each command's help has its exit codes. Of all commands it is 74 if the output cannot be written, and 78 if the
-machine's settings are wrong.`,
+Each command's help has its exit codes. With every command, 74 means that the output cannot be written, and 78
+that the machine's settings are wrong.`,
 		Example: `  turnstile lock /jobs/report -- ./report.sh
   turnstile lock --connect zk1:2181,zk2:2181,zk3:2181 /jobs/report -- ./report.sh
   turnstile who /jobs/report
@@ -136,17 +136,17 @@ machine's settings are wrong.`,
 	return root
 }
 
-// flagError says what is wrong with a flag.
 // unknownCommand returns the first word after a command that has commands, if it is none of theirs. Cobra parses the
 // flags behind it first, of which the mistyped command may have some.
 func unknownCommand(cmd *cobra.Command, args []string) string {
-	_, rest, _ := cmd.Root().Find(args) // fails for such a word only
+	_, rest, _ := cmd.Root().Find(args) // what it fails for is looked at here
 	if !cmd.HasAvailableSubCommands() || len(rest) == 0 || strings.HasPrefix(rest[0], "-") {
 		return ""
 	}
 	return rest[0]
 }
 
+// flagError says what is wrong with a flag.
 func flagError(cmd *cobra.Command, err error) error {
 	_, unknown := errors.AsType[*pflag.NotExistError](err)
 	switch {

@@ -69,7 +69,8 @@ TURNSTILE_SERVE_: --listen is TURNSTILE_SERVE_LISTEN.
 When it is ready it prints one line with its addresses, and tells systemd (Type=notify, WatchdogSec). Warnings
 go to standard error.
 
-Exit codes: 0 after SIGTERM; 64 usage; 69 it cannot serve, or no longer; 78 the file of --config is wrong.`,
+Exit codes: 0 after SIGTERM, or when it was idle; 64 usage; 69 it cannot listen, or not use the directory; 70 its
+disk has failed; 78 the file of --config is wrong.`,
 		Example: `  turnstile serve --listen 127.0.0.1:2181 --data /var/lib/turnstile
   turnstile serve --listen unix:/run/turnstile.sock --in-memory
   turnstile serve --config /etc/zookeeper/conf/zoo.cfg`,
@@ -124,7 +125,7 @@ func (s *serving) settings(cmd *cobra.Command) (server.Config, error) {
 		}
 	}
 	cfg.Logger = logger
-	if s.detached { // its clients are one user's, who can ask for as long a session and read all that the words show
+	if s.detached { // its clients are all one user's: long sessions, and what these words show, harm no one else
 		cfg.MaxSessionTimeout, cfg.FourLetterWords = 24*time.Hour, []string{"cons", "dump"}
 	}
 	given := func(flag string) bool { return command.Given(cmd.Flags().Lookup(flag)) }

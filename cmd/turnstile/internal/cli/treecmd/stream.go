@@ -79,10 +79,10 @@ func newReader(r io.Reader) (*reader, error) {
 	if err == nil {
 		err = in.decode(line, &header)
 	}
-	if errors.Is(err, io.EOF) && line == nil {
+	if errors.Is(err, io.EOF) {
 		return nil, errors.New("empty: did turnstile export fail?")
 	}
-	if errors.Is(err, io.EOF) || err == nil && header.Format == 0 {
+	if err == nil && header.Format == 0 {
 		err = errors.New("line 1: this is not the output of turnstile export")
 	}
 	if err == nil && header.Format != format {

@@ -281,12 +281,20 @@ func TestSessionTellsItsServer(t *testing.T) {
 func TestErrorsQuotePathsThatCannotBePrinted(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{
-		"/a/b é":   "zk: getData /a/b é: node does not exist",
-		"/a\n\x1b": `zk: getData "/a\n\x1b": node does not exist`,
-		"":         "zk: getData: node does not exist",
+		"/a/b é":   "/a/b é",
+		"/a\n\x1b": `"/a\n\x1b"`,
+		"/a\x9b3m": `"/a\x9b3m"`,
 	} {
-		if got := (&zk.Error{Op: "getData", Path: path, Err: zk.NoNode}).Error(); got != want {
-			t.Errorf("got %s, want %s", got, want)
+		one := (&zk.Error{Op: "getData", Path: path, Err: zk.NoNode}).Error()
+		if want := "zk: getData " + want + ": node does not exist"; one != want {
+			t.Errorf("got %s, want %s", one, want)
 		}
+		several := (&zk.MultiError{Op: "check", Path: path, Err: zk.NoNode}).Error()
+		if want := "operation 0, check " + want + ": node does not exist"; several != want {
+			t.Errorf("got %s, want %s", several, want)
+		}
+	}
+	if got := (&zk.Error{Op: "sync", Err: zk.NoNode}).Error(); got != "zk: sync: node does not exist" {
+		t.Errorf("without a path: got %s", got)
 	}
 }

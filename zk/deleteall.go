@@ -79,7 +79,7 @@ func (d *deletion) stopped(path string, err error) error {
 	if e, ok := errors.AsType[*Error](err); ok && d.lost {
 		err = &Error{Op: e.Op, Path: e.Path, Err: e.Err, Outcome: Unknown}
 	}
-	return fmt.Errorf("zk: deleteAll %s: stopped after %d nodes: %w", path, d.deleted, err)
+	return fmt.Errorf("zk: deleteAll %s: stopped after %d nodes: %w", printable(path), d.deleted, err)
 }
 
 // A deletion is the state of a DeleteAll.

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
@@ -75,11 +76,15 @@ func (e *Error) Error() string {
 	if e.Path == "" {
 		return fmt.Sprintf("zk: %s: %v", e.Op, e.Err)
 	}
-	path := e.Path
-	if strings.ContainsFunc(path, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		path = strconv.Quote(path)
+	return fmt.Sprintf("zk: %s %s: %v", e.Op, printable(e.Path), e.Err)
+}
+
+// printable returns a path for an error: quoted if a terminal cannot print it as it is. Other clients chose its names.
+func printable(path string) string {
+	if !utf8.ValidString(path) || strings.ContainsFunc(path, func(r rune) bool { return !unicode.IsGraphic(r) }) {
+		return strconv.QuoteToGraphic(path)
 	}
-	return fmt.Sprintf("zk: %s %s: %v", e.Op, path, e.Err)
+	return path
 }
 
 // Unwrap returns the reason.

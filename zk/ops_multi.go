@@ -95,7 +95,7 @@ type MultiError struct {
 
 // Error describes the operation that failed, and why.
 func (e *MultiError) Error() string {
-	return fmt.Sprintf("operation %d, %s %s: %v", e.Index, e.Op, e.Path, e.Err)
+	return fmt.Sprintf("operation %d, %s %s: %v", e.Index, e.Op, printable(e.Path), e.Err)
 }
 
 // Unwrap returns the operation's code, so that errors.Is(err, zk.BadVersion) works.

@@ -196,6 +196,13 @@ func (c *Connection) Open(ctx context.Context, app *App) (*zk.Client, *zk.Sessio
 	return nil, nil, c.NoServer(cmp.Or(why, err))
 }
 
+// WarnOfTimeout tells of a --session-timeout that was asked for and that the server has not granted.
+func (c *Connection) WarnOfTimeout(app *App, path string, granted time.Duration) {
+	if asked := c.SessionTimeout(); granted < asked && Given(c.flags.Lookup("session-timeout")) {
+		app.Say("%s: the server grants a session timeout of %v, not of %v", path, granted, asked)
+	}
+}
+
 // Until returns a context that also ends when a session has ended and no server has answered for --connect-timeout
 // since, with ErrNoAnswer. Without it, what waits for a server would wait for ever. onEnd is called each time a session
 // has ended; it may be nil. The caller calls stop.

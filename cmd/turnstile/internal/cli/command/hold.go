@@ -116,10 +116,7 @@ func (r *Runner) environment(sess *zk.Session, token int64, env []string) []stri
 // WarnOfTimes tells of a --session-timeout that was asked for and that the server has not granted, and of a --grace
 // that the session has no room for.
 func (r *Runner) WarnOfTimes(timeout time.Duration) {
-	asked := r.Connection.SessionTimeout()
-	if timeout < asked && Given(r.Connection.flags.Lookup("session-timeout")) {
-		r.App.Say("%s: the server grants a session timeout of %v, not of %v", r.Path, timeout, asked)
-	}
+	r.Connection.WarnOfTimeout(r.App, r.Path, timeout)
 	wanted, granted := time.Duration(r.grace), supervise.MaxGrace(timeout)
 	if r.graceGiven && len(r.Argv) > 0 && r.OnLost() == supervise.Term && granted < wanted {
 		r.App.Say("%s: a session of %v allows a grace of only %v: for %v use --session-timeout %v "+

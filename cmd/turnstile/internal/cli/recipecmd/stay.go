@@ -88,6 +88,7 @@ func (s *stay) stay(ctx context.Context, enter func(context.Context, *zk.Client)
 		return s.interrupted(ctx, until, err)
 	}
 	defer client.Close() // if it fails, the session ends by itself
+	s.Connection.WarnOfTimeout(s.App, s.Path, sess.Timeout())
 	p, err := s.enter(until, client, sess, enter)
 	stop()
 	if err = s.interrupted(ctx, until, err); err != nil {

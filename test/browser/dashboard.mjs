@@ -18,6 +18,8 @@ const pages = {
   "lock, missing": "lock?path=/gone", waits: "waits", leaders: "leaders", queues: "queues",
   queue: "queue?path=/queues/mail", sessions: "sessions", servers: "servers", tree: "tree",
   "tree, node": "tree?path=/jobs/report", changes: "changes", revoke: "",
+  "queue, resume": "changequeue?path=/queues/mail&do=resume", "queue, purge": "changequeue?path=/queues/mail&do=purge",
+  "queue, missing": "changequeue?path=/gone&do=pause",
 };
 const patience = 300_000; // what ends a test that hangs: a loaded machine may take its time
 const wrong = (...words) => console.log("wrong:", ...words);
@@ -156,6 +158,15 @@ async function live() {
   await follow(page, page.getByRole("button", { name: "Revoke" }));
   await follow(page, page.getByRole("link", { name: "Changes" }));
   if (!await page.getByText("a trial").count()) wrong("changes does not show a revocation");
+  await page.goto(url + "queue?path=/queues/mail");
+  const pause = page.getByRole("link", { name: "Pause" });
+  while (!await pause.count()) await page.reload(); // its items are being counted
+  await follow(page, pause);
+  await page.getByLabel("Reason").fill("mail is down");
+  await follow(page, page.getByRole("button", { name: "Pause" }));
+  const resume = page.getByRole("link", { name: "Resume" });
+  while (!await resume.count()) await page.reload();
+  if (!await page.getByText("mail is down").count()) wrong("the page of a queue does not say why it is paused");
   await context.close();
 }
 const names = Object.keys(pages);

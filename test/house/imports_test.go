@@ -103,6 +103,7 @@ var rules = []rule{
 		ours: []string{
 			"cmd/turnstile/internal/cli/command", "cmd/turnstile/internal/ensemble", "internal/survey", "lock", "zk",
 		},
+		foreign: []string{"golang.org/x/crypto"},
 	},
 	{
 		path: "cmd/turnstile/internal/top",

@@ -4,8 +4,9 @@ package cli
 
 import (
 	"context"
-	"errors"
+	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/dashboard"
+	"github.com/seed-a3166700/turnstile/internal/certfile"
 	"github.com/seed-a3166700/turnstile/internal/survey"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -28,16 +30,25 @@ type shownJSON struct {
 type dashboardCall struct {
 	command.Access
 
+	config   dashboard.Config
 	listen   string
 	hosts    []string
-	changes  bool
-	data     bool
 	insecure bool
+	users    string
+	proxies  []string
+	cert     string
+	key      string
 	readFor  command.Period
 }
 
-func newDashboard(app *command.App) *cobra.Command {
+func newDashboardCall(app *command.App) *dashboardCall {
 	d := &dashboardCall{Access: command.Access{App: app, Path: "/"}, readFor: command.Period(30 * time.Second)}
+	d.config.Audit = app.Complain
+	return d
+}
+
+func newDashboard(app *command.App) *cobra.Command {
+	d := newDashboardCall(app)
 	cmd := &cobra.Command{
 		Use:   "dashboard [flags] [PATH]",
 		Short: "Serve web pages with locks, waits, leaders, queues, sessions and servers",
@@ -53,13 +64,19 @@ the open pages need: lines of locks, counts of queues, four-letter words, and fo
 It changes nothing without --allow-changes. With it, holders can be asked to release a lock, for a reason that
 must be given, or it is taken from them by force, once the last part of its path was typed.
 
-There is no sign-in, and no encryption. So it listens on this machine alone, unless --insecure is given: then
-everybody who reaches the address sees everything, and with --allow-changes may revoke. For other machines put a
-proxy in front of it that asks for a password and speaks TLS, and give the proxy's name with --host.
+Whoever reaches the address sees everything, and with --allow-changes may revoke. So it listens on this machine
+alone, unless it asks for a password (--user-file) and speaks TLS (--listen-cert, --listen-key), or --insecure is
+given. A proxy that does both can stand in front of it: give the proxy's name with --host, and its address with
+--trust-proxy for its X-Forwarded-User and X-Forwarded-For to say who has asked for a change.
+
+The file of users has a line for each: what htpasswd -nB NAME prints. It is read again when it has changed, and
+so are the certificate and its key.
 
 It serves /livez and /readyz (503 while no server is connected) as well, until a signal comes.`,
 		Example: `  turnstile dashboard --connect zk1:2181,zk2:2181,zk3:2181
-  turnstile dashboard --connect zk1:2181 --listen 127.0.0.1:8080 --host locks.example.com /app`,
+  turnstile dashboard --connect zk1:2181 --listen 127.0.0.1:8080 --host locks.example.com /app
+  turnstile dashboard --connect zk1:2181 --listen :8443 --host ops1 --user-file users \
+    --listen-cert cert.pem --listen-key key.pem`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 1:
@@ -72,8 +89,11 @@ It serves /livez and /readyz (503 while no server is connected) as well, until a
 			if err := d.checkListen(cmd); err != nil {
 				return err
 			}
+			if err := d.audience(&d.config); err != nil {
+				return command.Usage(cmd, err)
+			}
 			return command.UntilSignal(cmd.Context(), func(ctx context.Context) error {
-				return d.Open(ctx, false, d.serve)
+				return d.Open(ctx, false, d.listenAndServe)
 			})
 		},
 	}
@@ -84,18 +104,23 @@ It serves /livez and /readyz (503 while no server is connected) as well, until a
 	flags.StringArrayVar(&d.hosts, "host", nil,
 		"`name` by which browsers may call it, such as that of a proxy (repeatable)")
 	flags.BoolVar(&d.insecure, "insecure", false,
-		"also listen for other machines, in clear text and without a password")
-	flags.BoolVar(&d.changes, "allow-changes", false, "allow to revoke locks and to take them by force")
-	flags.BoolVar(&d.data, "show-data", false, "also show the data of nodes, to everybody who sees the pages")
+		"also listen for other machines in clear text, or without a password")
+	flags.StringVar(&d.users, "user-file", "", "`file` of those who may see it, as htpasswd -nB prints a line for each")
+	flags.StringVar(&d.cert, "listen-cert", "", "PEM `file` of the certificate to serve HTTPS with")
+	flags.StringVar(&d.key, "listen-key", "", "PEM `file` of its key")
+	flags.StringArrayVar(&d.proxies, "trust-proxy", nil,
+		"`address` or network of a proxy that says who a viewer is and where from (repeatable)")
+	flags.BoolVar(&d.config.Changes, "allow-changes", false, "allow to revoke locks and to take them by force")
+	flags.BoolVar(&d.config.Data, "show-data", false, "also show the data of nodes, to everybody who sees the pages")
 	flags.Var(&d.readFor, "read-for", "stop a reading of everything after this time, and show what was found")
-	command.VariablesOf("dashboard", flags, "listen", "host", "insecure", "allow-changes", "show-data")
+	command.VariablesOf("dashboard", flags, "listen", "host", "insecure", "allow-changes", "show-data",
+		"user-file", "listen-cert", "listen-key", "trust-proxy")
 	return cmd
 }
 
-// checkListen checks --listen.
+// checkListen checks where it listens, and for whom.
 func (d *dashboardCall) checkListen(cmd *cobra.Command) error {
-	host, _, err := net.SplitHostPort(d.listen)
-	if err != nil {
+	if _, _, err := net.SplitHostPort(d.listen); err != nil {
 		return command.Usagef(cmd, "--listen must be host:port: %q", d.listen)
 	}
 	for _, name := range d.hosts {
@@ -103,15 +128,83 @@ func (d *dashboardCall) checkListen(cmd *cobra.Command) error {
 			return command.Usagef(cmd, "--host must be a name without a port, such as locks.example.com: %q", name)
 		}
 	}
-	if ip, err := netip.ParseAddr(host); host == "localhost" || err == nil && ip.IsLoopback() || d.insecure {
+	if d.local() || d.insecure {
 		return nil
 	}
-	return command.Usagef(cmd, "--listen %s can be reached from other machines, and there is neither a password nor "+
-		"encryption: listen on 127.0.0.1 behind a proxy that has both, or add --insecure", d.listen)
+	var lacks []string
+	if d.users == "" {
+		lacks = append(lacks, "--user-file for a password")
+	}
+	if d.cert == "" {
+		lacks = append(lacks, "--listen-cert and --listen-key for encryption")
+	}
+	if len(lacks) == 0 {
+		return nil
+	}
+	return command.Usagef(cmd, "--listen %s can be reached from other machines: add %s, listen on 127.0.0.1 behind a "+
+		"proxy that has both, or add --insecure", d.listen, strings.Join(lacks, ", "))
 }
 
-// serve serves until ctx ends.
-func (d *dashboardCall) serve(ctx context.Context, client *zk.Client) error {
+// local reports whether only this machine reaches it.
+func (d *dashboardCall) local() bool {
+	host, _, _ := net.SplitHostPort(d.listen)
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// audience sets who may see the pages, and whom it believes.
+func (d *dashboardCall) audience(cfg *dashboard.Config) (err error) {
+	if d.users != "" {
+		if cfg.Users, err = dashboard.ReadUsers(d.users, cfg.Audit); err != nil {
+			return fmt.Errorf("--user-file: %w", err)
+		}
+	}
+	for _, text := range d.proxies {
+		proxy, err := netip.ParsePrefix(text)
+		if addr, aerr := netip.ParseAddr(text); aerr == nil {
+			proxy, err = addr.Prefix(addr.BitLen())
+		}
+		if err != nil {
+			return fmt.Errorf("--trust-proxy must be an address or a network, such as 10.0.0.0/24: %q", text)
+		}
+		cfg.Proxies = append(cfg.Proxies, proxy)
+	}
+	if d.cert == "" && d.key == "" {
+		return nil
+	}
+	log := command.NewLogger(d.App.Stderr, slog.LevelError)
+	files, err := certfile.Load(certfile.Names{Cert: d.cert, Key: d.key}, log)
+	if err != nil {
+		return fmt.Errorf("--listen-cert, --listen-key: %w", err)
+	}
+	cfg.TLS = &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	files.Server(cfg.TLS)
+	return nil
+}
+
+// listenAndServe serves on --listen until ctx ends.
+func (d *dashboardCall) listenAndServe(ctx context.Context, client *zk.Client) error {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", d.listen)
+	if err != nil {
+		return &command.Error{Code: command.ExitNoServer, Err: err}
+	}
+	return d.serve(ctx, client, l, func() error {
+		url := d.url(l)
+		return d.App.ReportLine(d.AsJSON, shownJSON{URL: url}, "serving %s", url)
+	})
+}
+
+// url is the address of its pages.
+func (d *dashboardCall) url(l net.Listener) string {
+	if d.config.TLS != nil {
+		return fmt.Sprintf("https://%s/", l.Addr())
+	}
+	return fmt.Sprintf("http://%s/", l.Addr())
+}
+
+// serve serves on l, which it closes, until ctx ends. It calls ready once there is something to show.
+func (d *dashboardCall) serve(ctx context.Context, client *zk.Client, l net.Listener, ready func() error) error {
+	defer l.Close() // also if it has been closed before
 	s, err := survey.Follow(ctx, client, survey.FollowConfig{
 		Config: survey.Config{Root: d.Path, Time: time.Duration(d.readFor)},
 	})
@@ -132,21 +225,14 @@ func (d *dashboardCall) serve(ctx context.Context, client *zk.Client) error {
 	case soon.Err() == nil:
 		return err
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", d.listen)
-	if err != nil {
-		return &command.Error{Code: command.ExitNoServer, Err: err}
-	}
-	hosts := d.hosts
+	cfg := d.config
+	cfg.Ensemble, cfg.Root, cfg.Hosts = d.Connection.Where(), d.Path, d.hosts
 	if host, _, _ := net.SplitHostPort(d.listen); host != "" { // it was checked
-		hosts = append(hosts, host)
+		cfg.Hosts = append(cfg.Hosts, host)
 	}
-	board := dashboard.New(ctx, newSource(d.Access, client, s), dashboard.Config{
-		Ensemble: d.Connection.Where(), Root: d.Path, Hosts: hosts, Changes: d.changes, Data: d.data,
-		Audit: func(format string, args ...any) { d.App.Complain(format, args...) },
-	})
-	url := fmt.Sprintf("http://%s/", l.Addr())
-	if err := d.App.ReportLine(d.AsJSON, shownJSON{URL: url}, "serving %s", url); err != nil {
-		return errors.Join(err, l.Close())
+	board := dashboard.New(ctx, newSource(d.Access, client, s), cfg)
+	if err := ready(); err != nil {
+		return err
 	}
 	return board.Serve(ctx, l)
 }

@@ -6,8 +6,12 @@ package cli_test
 
 import (
 	"bufio"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +20,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/crypto/bcrypt"
 
 	"github.com/seed-a3166700/turnstile/internal/test/peer"
 	"github.com/seed-a3166700/turnstile/internal/test/request"
@@ -108,6 +114,202 @@ func TestDashboardIsForThisMachine(t *testing.T) {
 	}
 	r.signal(syscall.SIGINT)
 	r.wantCode(128 + 2)
+}
+
+// With a password and a certificate it listens for other machines, too.
+func TestDashboardWithAPasswordAndACertificate(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := writeCertificates(dir); err != nil {
+		t.Fatal(err)
+	}
+	hash, err := bcrypt.GenerateFromPassword([]byte("open sesame"), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "users")
+	if err := os.WriteFile(file, []byte("ann:"+string(hash)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	srv := newServer(t)
+	cert := []string{"--listen-cert", dir + "/server.pem", "--listen-key", dir + "/server.key"}
+	for want, args := range map[string][]string{
+		"add --listen-cert and --listen-key for encryption, listen": {"--listen", ":0", "--user-file", file},
+		"add --user-file for a password, listen":                    append(cert, "--listen", ":0"),
+		"--user-file: stat /none":                                   {"--user-file", "/none"},
+		"--listen-cert, --listen-key: ":                             cert[:2],
+		"--trust-proxy must be an address or a network":             {"--trust-proxy", "proxy.example.com"},
+	} {
+		r := start(t, append([]string{"dashboard", "--connect", srv.Addr()}, args...)...)
+		r.wantCode(64)
+		r.wantStderr(want)
+	}
+	args := []string{"dashboard", "--connect", srv.Addr(), "--listen", "0.0.0.0:0", "--user-file", file}
+	r := start(t, append(args, cert...)...)
+	_, port, err := net.SplitHostPort(strings.TrimSuffix(strings.TrimPrefix(r.line(), "serving https://"), "/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	pem, err := os.ReadFile(filepath.Join(dir, "ca.pem"))
+	if err != nil || !roots.AppendCertsFromPEM(pem) {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}
+	defer transport.CloseIdleConnections()
+	for user, want := range map[string]int{"": 401, "ann:guess": 401, "ann:open sesame": 200} {
+		url := "https://127.0.0.1:" + port + "/locks"
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name, password, ok := strings.Cut(user, ":"); ok {
+			req.SetBasicAuth(name, password)
+		}
+		resp, err := transport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want || resp.ProtoMajor != 2 {
+			t.Errorf("%q gets %s %s, want %d with HTTP/2", user, resp.Proto, resp.Status, want)
+		}
+	}
+	r.signal(syscall.SIGTERM)
+	r.wantCode(128 + 15)
+}
+
+// Dead letters of a real queue are put back in batches, and removed.
+func TestDashboardChangesQueues(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	client := srv.Client(t, time.Minute)
+	q, err := queue.New(client, "/mail", queue.Config{MaxAttempts: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reject := func(n int) {
+		t.Helper()
+		for range n {
+			_, err := q.Put(t.Context(), queue.Message{Body: []byte("x")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			item, err := q.Take(t.Context())
+			if err == nil {
+				err = item.Reject(t.Context(), "no")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	reject(230)
+	r := start(t, "dashboard", "--connect", srv.Addr(), "--allow-changes", "--listen", "127.0.0.1:0")
+	base := strings.TrimPrefix(r.line(), "serving ")
+	change := func(do string, fields ...string) {
+		t.Helper()
+		form := base + "changequeue?path=/mail&do=" + do
+		until(t, form, 200, `name="ticket"`)
+		_, body := request.Fetch(t, http.MethodGet, form)
+		_, rest, _ := strings.Cut(body, `name="ticket" value="`)
+		ticket, _, _ := strings.Cut(rest, `"`)
+		v := url.Values{"ticket": {ticket}}
+		for i := 0; i < len(fields); i += 2 {
+			v.Set(fields[i], fields[i+1])
+		}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, form, strings.NewReader(v.Encode()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusOK || !strings.HasSuffix(resp.Request.URL.Path, "/queue") {
+			t.Fatalf("%s leads to %s: %s", do, resp.Request.URL, resp.Status)
+		}
+	}
+	count := func() (n queue.Summary) {
+		t.Helper()
+		n, err := queue.Summarize(t.Context(), client, "/mail")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	change("pause", "reason", "mail is down")
+	until(t, base+"queue?path=/mail", 200, "mail is down")
+	if n := count(); n.Paused == nil || n.Paused.Reason != "mail is down" {
+		t.Errorf("it is not paused: %+v", n)
+	}
+	change("requeue")
+	until(t, base+"changes", 200, "230 dead letters")
+	if n := count(); n.Dead != 0 || n.Ready != 230 {
+		t.Errorf("after requeueing: %+v", n)
+	}
+	change("resume")
+	until(t, base+"changes", 200, "Resume")
+	reject(3)
+	change("purge", "confirm", "mail")
+	until(t, base+"changes", 200, "Remove dead letters")
+	until(t, base+"changes", 200, ">3 dead letters<")
+	if n := count(); n.Dead != 0 || n.Paused != nil {
+		t.Errorf("after removing: %+v", n)
+	}
+}
+
+// A server has a dashboard of its own, if it is asked to.
+func TestServeHasADashboard(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := writeCertificates(dir); err != nil {
+		t.Fatal(err)
+	}
+	cert := []string{"--tls-cert", filepath.Join(dir, "server.pem"), "--tls-key", filepath.Join(dir, "server.key")}
+	r := start(t, append([]string{"serve", "--json", "--in-memory", "--listen", "unix:" + dir + "/sock", "--tls-listen",
+		"127.0.0.1:0", "--dashboard", "127.0.0.1:0"}, cert...)...)
+	var ready struct {
+		Addresses []string
+		Dashboard string
+	}
+	if err := json.Unmarshal([]byte(r.line()), &ready); err != nil {
+		t.Fatal(err)
+	}
+	holder := start(t, "lock", "--connect", "unix:"+dir+"/sock", "/jobs/17", "--", "puppet")
+	holder.ready()
+	until(t, ready.Dashboard+"locks", 200, "/jobs/<wbr>17")
+	until(t, ready.Dashboard+"servers", 200, "standalone")
+	if code, _ := request.Fetch(t, http.MethodPost, ready.Dashboard+"revoke"); code != http.StatusMethodNotAllowed {
+		t.Errorf("it changes something: %d", code)
+	}
+	holder.signal(syscall.SIGTERM)
+	holder.wantCode(3)
+	r.signal(syscall.SIGTERM)
+	r.wantCode(0)
+	taken := strings.TrimSuffix(strings.TrimPrefix(ready.Dashboard, "http://"), "/")
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", taken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, test := range []struct {
+		code int
+		want string
+		args []string
+	}{
+		{64, "turnstile dashboard can ask for passwords", []string{"--dashboard", "0.0.0.0:0"}},
+		{64, "must be host:port", []string{"--dashboard", "8080"}},
+		{64, "needs an address without TLS", append(cert, "--dashboard", "127.0.0.1:0")},
+		{64, "never idle", []string{"--dashboard", "127.0.0.1:0", "--idle-exit", "1m"}},
+		{69, "address already in use", []string{"--dashboard", taken}},
+	} {
+		r := start(t, append([]string{"serve", "--in-memory", "--listen", "127.0.0.1:0"}, test.args...)...)
+		r.wantCode(test.code)
+		r.wantStderr(test.want)
+	}
 }
 
 // browserModules is where make peers installs what a browser is driven with, as test/browser/package-lock.json has it.

@@ -31,6 +31,7 @@ type servingJSON struct {
 	Addresses []string `json:"addresses"` // as --connect takes them
 	PID       int      `json:"pid"`
 	Data      string   `json:"data,omitempty"` // not in memory
+	Dashboard string   `json:"dashboard,omitempty"`
 }
 
 // detachedFlag is the flag of a user's own server.
@@ -48,6 +49,7 @@ type serving struct {
 	tls       command.TLS
 	saslUsers string
 	allow     allowances
+	dashboard string
 	detached  bool
 	json      bool
 }
@@ -96,6 +98,8 @@ disk has failed; 78 the file of --config is wrong.`,
 	s.tls.ServerFlags(flags)
 	flags.StringVar(&s.saslUsers, "sasl-users", "", "`file` of users for SASL DIGEST-MD5, one user:password per line")
 	s.allow.flags(flags)
+	flags.StringVar(&s.dashboard, "dashboard", "",
+		"`address` of web pages about it that change nothing, as 127.0.0.1:8080 (turnstile dashboard; default: off)")
 	flags.BoolVarP(&s.app.Verbose, "verbose", "v", false, "log what happens, on standard error")
 	flags.BoolVar(&s.json, "json", false, "print one JSON object when ready (docs/cli-json.md)")
 	flags.BoolVar(&s.detached, detachedFlag, false, "run as a user's own server, started by another command")
@@ -273,6 +277,11 @@ func (s *serving) run(ctx context.Context, cfg server.Config) error {
 			return &command.Error{Code: command.ExitNoServer, Err: err, Hint: "name a directory of yours with --data"}
 		}
 	}
+	board, err := s.newBoard(ctx, &cfg)
+	if err != nil {
+		return err
+	}
+	defer board.close()
 	srv, err := server.Start(ctx, cfg)
 	switch _, disk := errors.AsType[*server.DiskError](err); {
 	case err != nil && errors.Is(err, context.Cause(ctx)): // as if it had come a moment later
@@ -283,7 +292,7 @@ func (s *serving) run(ctx context.Context, cfg server.Config) error {
 	case err != nil:
 		return &command.Error{Code: command.ExitNoServer, Err: err}
 	}
-	if err := s.announce(srv.Addrs(), cfg.Data); err != nil {
+	if err := s.announce(srv.Addrs(), cfg.Data, board.url()); err != nil {
 		return command.Failed(errors.Join(err, srv.Close()))
 	}
 	manager := newSupervisor(s.app.Env.Vars)
@@ -295,6 +304,13 @@ func (s *serving) run(ctx context.Context, cfg server.Config) error {
 	watching, unwatch := context.WithCancel(ctx)
 	defer unwatch()
 	group.Go(func() { manager.watch(watching, func() { srv.Sessions() }) })
+	if board != nil {
+		group.Go(func() {
+			if err := board.serve(watching, srv, &cfg); watching.Err() == nil {
+				cfg.Logger.Error("the dashboard has ended", "err", err)
+			}
+		})
+	}
 	select {
 	case <-ctx.Done():
 		cfg.Logger.Info("ending", "why", context.Cause(ctx).Error())
@@ -304,6 +320,8 @@ func (s *serving) run(ctx context.Context, cfg server.Config) error {
 		}
 	}
 	_ = manager.tell("STOPPING=1") // it sees the end anyway
+	unwatch()
+	group.Wait() // the dashboard, while its client can still say goodbye
 	if err := srv.Close(); err != nil {
 		return &command.Error{Code: command.ExitSoftware, Err: err}
 	}
@@ -311,18 +329,25 @@ func (s *serving) run(ctx context.Context, cfg server.Config) error {
 }
 
 // announce prints that the server is ready.
-func (s *serving) announce(addrs []net.Addr, data string) error {
-	line := servingJSON{PID: os.Getpid(), Data: data}
+func (s *serving) announce(addrs []net.Addr, data, dashboard string) error {
+	line := servingJSON{PID: os.Getpid(), Data: data, Dashboard: dashboard}
 	for _, addr := range addrs {
-		text := addr.String()
-		if addr.Network() == "unix" {
-			text = "unix:" + text
-		}
-		line.Addresses = append(line.Addresses, text)
+		line.Addresses = append(line.Addresses, connectString(addr))
 	}
 	place := "in memory"
 	if data != "" {
 		place = "data in " + data
 	}
+	if dashboard != "" {
+		place += ", dashboard " + dashboard
+	}
 	return s.app.Report(s.json, line, "serving %s (pid %d, %s)\n", strings.Join(line.Addresses, " "), line.PID, place)
+}
+
+// connectString is an address as --connect takes it.
+func connectString(addr net.Addr) string {
+	if addr.Network() == "unix" {
+		return "unix:" + addr.String()
+	}
+	return addr.String()
 }

@@ -56,6 +56,12 @@ func newSource(access command.Access, client *zk.Client, s *survey.Survey) ensem
 		) (string, error) {
 			return r.revoke(ctx, client, path, holders, reason, force)
 		},
+		Pause: func(ctx context.Context, path string, pause bool, reason string) error {
+			return pauseQueue(ctx, client, path, pause, reason)
+		},
+		Letters: func(ctx context.Context, path string, remove bool, most int, tell func(n int)) error {
+			return moveLetters(ctx, client, path, remove, most, tell)
+		},
 		EndSession: func(ctx context.Context, id int64, reason string) error {
 			return closeSession(ctx, client, id, reason)
 		},
@@ -104,6 +110,52 @@ func deadLetters(ctx context.Context, client *zk.Client, path string, most int) 
 		})
 	}
 	return list, errors.Join(err, q.Close(ctx))
+}
+
+// pauseQueue pauses a queue, or resumes it.
+func pauseQueue(ctx context.Context, client *zk.Client, path string, pause bool, reason string) error {
+	q, err := queue.New(client, path, queue.Config{})
+	if err != nil {
+		return err
+	}
+	if pause {
+		err = q.Pause(ctx, reason)
+	} else {
+		err = q.Resume(ctx)
+	}
+	return errors.Join(err, q.Close(ctx))
+}
+
+// letterBatch is how many dead letters are moved before that is told.
+const letterBatch = 100
+
+// moveLetters puts the first dead letters of a queue back, or removes them. Those that die meanwhile are behind them.
+func moveLetters(ctx context.Context, client *zk.Client, path string, remove bool, most int, tell func(n int)) error {
+	q, err := queue.New(client, path, queue.Config{})
+	if err != nil {
+		return err
+	}
+	move := q.Requeue
+	if remove {
+		move = q.PurgeDead
+	}
+	for done := 0; done < most && err == nil; {
+		var ids []string
+		for letter, lerr := range q.DeadLetters(ctx) {
+			if err = lerr; err != nil || len(ids) == min(letterBatch, most-done) {
+				break
+			}
+			ids = append(ids, letter.ID)
+		}
+		if len(ids) == 0 || err != nil {
+			break
+		}
+		var n int
+		n, err = move(ctx, ids...)
+		tell(n)
+		done += len(ids) // also those that others were quicker to move
+	}
+	return errors.Join(err, q.Close(ctx))
 }
 
 // nodeAt reads a node and its first children. They are read one after the other, so they may be of different moments.

@@ -1,9 +1,8 @@
 package dashboard
 
-// Revoking: what may be changed, by whom it was, and what became of it.
+// What was changed, by whom it was, and what became of it.
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"net/http"
@@ -27,36 +26,50 @@ const (
 	revokeTime = 2 * time.Minute
 )
 
-// A ticket allows one revocation: of this holder, as the user has seen it. It is for one request.
+// A ticket allows one change: to this queue, or of this holder, as the user has seen it. It is for one request.
 type ticket struct {
+	what       string // "revoke", or the name of a queueChange
 	path, node string
-	token      lock.Token
-	until      time.Time
+	token      lock.Token // of a holder
 }
 
-// changes are the revocations that this dashboard has been asked for.
+// changes are the changes that this dashboard has been asked for.
 type changes struct {
 	mu      sync.Mutex // guards the fields below
-	tickets map[string]ticket
+	tickets map[string]issued
 	actions []*actionOf // the latest first
+	count   int         // of all actions
 }
 
-// An actionOf is a revocation, and what became of it.
+// issued is a ticket that was given to a user.
+type issued struct {
+	ticket
+
+	until time.Time
+}
+
+// An actionOf is a change, and what became of it.
 type actionOf struct {
-	path, who, from, reason string
-	force                   bool
-	at                      time.Time
-	result                  string // empty while it is under way
-	failed                  bool
+	page, path string // of what is changed
+	text       string // what is done
+	from       string // who has asked for it
+	reason     string
+	at         time.Time
+	result     string // while it is under way, how far it is
+	over       bool
+	failed     bool
+	id         string
+	stop       context.CancelFunc // ends it early; nil if it cannot be
 }
 
-// An action is a revocation as a page shows it.
+// An action is a change as a page shows it.
 type action struct {
 	At           when
-	Lock         link
+	Of           link
 	Text, From   string
 	Reason       string
 	Result, Look string
+	Stop         string // the address to post to that ends it; empty if it is over, or cannot be ended
 }
 
 // issue returns the secret of a new ticket.
@@ -64,7 +77,6 @@ func (c *changes) issue(t ticket) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	t.until = now.Add(ticketTime)
 	oldest := ""
 	for secret, other := range c.tickets {
 		switch {
@@ -78,35 +90,73 @@ func (c *changes) issue(t ticket) string {
 		delete(c.tickets, oldest)
 	}
 	secret := rand.Text()
-	c.tickets[secret] = t
+	c.tickets[secret] = issued{t, now.Add(ticketTime)}
 	return secret
 }
 
-// redeem takes a ticket, which cannot be used again. It reports whether it is for this holder.
+// redeem takes a ticket, which cannot be used again. It reports whether it is for this change.
 func (c *changes) redeem(secret string, want ticket) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t, ok := c.tickets[secret]
 	delete(c.tickets, secret)
-	return ok && time.Now().Before(t.until) && t.path == want.path && t.node == want.node && t.token == want.token
+	return ok && time.Now().Before(t.until) && t.ticket == want
 }
 
-// begin notes a revocation.
+// begin notes a change.
 func (c *changes) begin(a *actionOf) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.count++
+	a.id = strconv.Itoa(c.count)
 	c.actions = slices.Insert(c.actions, 0, a)
-	c.actions = c.actions[:min(len(c.actions), maxActions)]
+	for i := len(c.actions) - 1; len(c.actions) > maxActions && i > 0; i-- { // what is under way stays, to be stopped
+		if c.actions[i].over {
+			c.actions = slices.Delete(c.actions, i, i+1)
+		}
+	}
 }
 
-// end notes what became of a revocation.
+// note notes how far a change is.
+func (c *changes) note(a *actionOf, result string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a.result = result
+}
+
+// end notes what became of a change.
 func (c *changes) end(a *actionOf, result string, failed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a.result, a.failed = result, failed
+	a.result, a.failed, a.over = result, failed, true
 }
 
-// of returns the latest revocations of a lock, or of all if path is empty.
+// stop ends a change that is under way. It reports whether there is one.
+func (c *changes) stop(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, a := range c.actions {
+		if a.id == id && !a.over && a.stop != nil {
+			a.stop()
+			return true
+		}
+	}
+	return false
+}
+
+// underWay returns how many changes have not ended.
+func (c *changes) underWay() (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, a := range c.actions {
+		if !a.over {
+			n++
+		}
+	}
+	return n
+}
+
+// of returns the latest changes to what has a path, or all if path is empty.
 func (c *changes) of(p *page, path string, most int) (list []action) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,15 +165,15 @@ func (c *changes) of(p *page, path string, most int) (list []action) {
 			continue
 		}
 		shown := action{
-			At: p.ago(a.at), Lock: p.lockLink(a.path), Text: "Asked " + clean(a.who) + " to release it",
-			From: clean(a.from), Reason: clean(a.reason), Result: clean(a.result), Look: "good",
-		}
-		if a.force {
-			shown.Text = "Takes it by force from " + clean(a.who)
+			At: p.ago(a.at), Of: linkTo(a.page, a.path), Text: clean(a.text), From: clean(a.from),
+			Reason: clean(a.reason), Result: clean(a.result), Look: "good",
 		}
 		switch {
-		case a.result == "":
-			shown.Look, shown.Result = "warn", "waiting for the holder"
+		case !a.over && a.stop != nil:
+			shown.Stop = "stop?" + url.Values{"id": {a.id}}.Encode()
+			fallthrough
+		case !a.over:
+			shown.Look = "warn"
 		case a.failed:
 			shown.Look = "bad"
 		}
@@ -143,112 +193,58 @@ func (d *Dashboard) changesPage(r *http.Request) *page {
 	return p
 }
 
-type revokeBody struct {
-	Lock          link
-	Who, Session  string
-	Since         when
-	Token         lock.Token
-	Action, Last  string
-	Ticket, Error string
-	Reason        string
-	There         bool
-}
-
-// wanted returns what the address of a revocation is about.
-func wanted(u *url.URL) ticket {
-	v := u.Query()
-	token, _ := strconv.ParseInt(v.Get("token"), 10, 64) // 0 is no token
-	return ticket{path: v.Get("path"), node: v.Get("node"), token: lock.Token(token)}
-}
-
-// revokePage asks for what a revocation needs.
-func (d *Dashboard) revokePage(r *http.Request, problem string) *page {
-	p := d.newPage(r, "revoke", "Revoke")
-	want := wanted(r.URL)
-	b := revokeBody{Lock: p.lockLink(want.path), Error: problem, Last: clean(lastPart(want.path)), Token: want.token}
-	b.Action = "revoke?" + url.Values{
-		"path": {want.path}, "node": {want.node}, "token": {strconv.FormatInt(int64(want.token), 10)},
-	}.Encode()
-	if holder, ok := d.holder(p.ctx, want); ok {
-		b.There, b.Who, b.Session = true, p.who(holder), command.SessionID(holder.Session)
-		b.Since = p.ago(holder.Since)
-		b.Ticket = d.changes.issue(want)
+// start begins a change. do does it, and returns what became of it.
+func (d *Dashboard) start(r *http.Request, a *actionOf, limit time.Duration,
+	do func(ctx context.Context) (string, error),
+) {
+	ctx, cancel := context.WithTimeout(d.collector.ctx, limit) // not the request's: it goes on when the viewer leaves
+	if a.stop != nil {
+		a.stop = cancel
 	}
-	if problem != "" {
-		p.status = http.StatusUnprocessableEntity
+	a.from, a.at = d.viewer(r), time.Now()
+	what := a.text
+	if a.reason != "" {
+		what += ": " + a.reason
 	}
-	if r.Method == http.MethodPost {
-		b.Reason = command.Cut(command.Printable(head(r.PostFormValue("reason"), 4*maxReason)), maxReason)
-	}
-	p.Body = b
-	return p
-}
-
-// holder returns the holder that a revocation is about, if it still has the lock.
-func (d *Dashboard) holder(ctx context.Context, want ticket) (lock.Contender, bool) {
-	read, _ := d.collector.locks.get(ctx, d.collector, want.path)
-	list := read.line.List
-	if list == nil { // the line is too long
-		list = read.line.Entry.Holders
-	}
-	for _, c := range list {
-		if c.Holder && c.Path == want.node && c.Token == want.token {
-			return c, true
-		}
-	}
-	return lock.Contender{}, false
-}
-
-// revoke does what the form asks for.
-func (d *Dashboard) revoke(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if err := r.ParseForm(); err != nil {
-		http.Error(w, "the form is too large, or not a form", http.StatusBadRequest)
-		return
-	}
-	want := wanted(r.URL)
-	reason := strings.TrimSpace(r.PostFormValue("reason"))
-	force := r.PostFormValue("force") != ""
-	typed := strings.TrimSpace(r.PostFormValue("confirm"))
-	last := lastPart(want.path)
-	problem := ""
-	switch {
-	case reason == "" && !force:
-		problem = "Nothing was done: the holder needs a reason."
-	case len(reason) > 4*maxReason:
-		problem = "Nothing was done: the reason is too long."
-	case force && typed != last && typed != clean(last):
-		problem = "Nothing was done: that is not the last part of the path."
-	case !d.changes.redeem(r.PostFormValue("ticket"), want):
-		problem = "Nothing was done: this form was used before, or is too old. Here is a new one."
-	}
-	holder, ok := d.holder(r.Context(), want)
-	if problem != "" || !ok {
-		d.render(w, r, d.revokePage(r, problem))
-		return
-	}
-	from, _, _ := strings.Cut(r.RemoteAddr, " ")
-	a := &actionOf{
-		path: want.path, who: d.source.Owner(holder), from: from, reason: cmp.Or(reason, "forced in the dashboard"),
-		force: force, at: time.Now(),
-	}
-	d.cfg.Audit("%s asks for %s: revoke%s: %s", a.from, a.path, map[bool]string{true: " by force"}[force], a.reason)
+	d.cfg.Audit("%s asks for %s: %s", a.from, a.path, what)
 	d.changes.begin(a)
-	d.collector.begin(func() { //nolint:contextcheck // it goes on when the viewer leaves
-		ctx, cancel := context.WithTimeout(d.collector.ctx, revokeTime)
+	d.collector.begin(func() {
 		defer cancel()
-		holders := map[string]lock.Token{want.node: want.token}
-		result, err := d.source.Revoke(ctx, a.path, holders, a.reason, force)
+		result, err := do(ctx)
 		if err != nil {
-			result = "not done: " + command.OneLine(err)
+			result = strings.TrimPrefix(result+"; not done: "+command.OneLine(err), "; ")
 		}
 		d.changes.end(a, result, err != nil)
-		d.cfg.Audit("%s", result)
+		d.cfg.Audit("%s: %s", a.path, result)
 	})
+}
+
+// stopChange ends a change early.
+func (d *Dashboard) stopChange(w http.ResponseWriter, r *http.Request) {
+	if !d.changes.stop(r.URL.Query().Get("id")) {
+		plain(w, http.StatusNotFound, "this change has ended")
+		return
+	}
+	see(w, "changes", "")
+}
+
+// see leads to another page, about a path.
+func see(w http.ResponseWriter, page, path string) {
 	// Not http.Redirect, which makes the address absolute: a proxy may have taken off what it begins with.
-	w.Header().Set("Location", "lock?"+url.Values{"path": {want.path}}.Encode())
+	to := page
+	if path != "" {
+		to += "?" + url.Values{"path": {path}}.Encode()
+	}
+	w.Header().Set("Location", to)
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// lastPart returns the last part of a path.
-func lastPart(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
+// parseForm reads a form, or answers that it cannot be read.
+func parseForm(w http.ResponseWriter, r *http.Request) bool {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		http.Error(w, "the form is too large, or not a form", http.StatusBadRequest)
+		return false
+	}
+	return true
+}

@@ -9,11 +9,14 @@ package dashboard
 // The server.
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"embed"
 	"encoding/hex"
 	"errors"
+	"log"
 	"net"
 	"net/http"
 	"net/netip"
@@ -29,10 +32,14 @@ type Config struct {
 	Ensemble string   // its name, which all pages show
 	Root     string   // the path below which it looks
 	Hosts    []string // names by which it may be called, besides localhost and addresses of this machine
-	Changes  bool     // allow revoke and force
+	Changes  bool     // allow to revoke locks, and to change queues
 	Data     bool     // show the data of nodes
 
-	// Audit is told who has changed what.
+	Users   *Users         // who must sign in; nil if nobody has to
+	Proxies []netip.Prefix // whose word is taken for who a viewer is and where from
+	TLS     *tls.Config    // nil for clear text
+
+	// Audit is told who has changed what, and what went wrong.
 	Audit func(format string, args ...any)
 }
 
@@ -50,7 +57,7 @@ type Dashboard struct {
 func New(ctx context.Context, source ensemble.Source, cfg Config) *Dashboard {
 	ctx, stop := context.WithCancel(ctx)
 	d := &Dashboard{cfg: cfg, source: source, collector: newCollector(ctx, source, cfg.Data), stop: stop}
-	d.changes.tickets = make(map[string]ticket)
+	d.changes.tickets = make(map[string]issued)
 	d.handler = d.guard(d.routes())
 	return d
 }
@@ -77,11 +84,18 @@ func (d *Dashboard) Serve(ctx context.Context, l net.Listener) error {
 	defer cancel(nil)
 	web := &http.Server{
 		Handler: d, MaxHeaderBytes: maxHeader, ReadTimeout: requestTime,
-		WriteTimeout: requestTime, IdleTimeout: idleTime,
+		WriteTimeout: requestTime, IdleTimeout: idleTime, TLSConfig: d.cfg.TLS,
+		ErrorLog: log.New(noHandshakes{d}, "", 0),
 	}
 	served := make(chan error, 1)
 	go func() {
-		err := web.Serve(command.Limited(l, maxConnections))
+		l := command.Limited(l, maxConnections)
+		var err error
+		if d.cfg.TLS != nil {
+			err = web.ServeTLS(l, "", "")
+		} else {
+			err = web.Serve(l)
+		}
 		cancel(err)
 		served <- err
 	}()
@@ -99,6 +113,17 @@ func (d *Dashboard) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
+// noHandshakes is where the HTTP server writes what went wrong. Handshakes that fail are left out: others may make any
+// number of them.
+type noHandshakes struct{ d *Dashboard }
+
+func (n noHandshakes) Write(line []byte) (int, error) {
+	if !bytes.Contains(line, []byte("TLS handshake error")) {
+		n.d.cfg.Audit("%s", strings.TrimSpace(string(line)))
+	}
+	return len(line), nil
+}
+
 // assets are the files that pages name, and the pages' templates.
 //
 //go:embed assets
@@ -110,7 +135,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 
 // guard lets only those requests through that may be meant for a dashboard.
 func (d *Dashboard) guard(next http.Handler) http.Handler {
-	next = http.NewCrossOriginProtection().Handler(next)
+	next = d.signedIn(http.NewCrossOriginProtection().Handler(next))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
@@ -185,6 +210,11 @@ func (d *Dashboard) routes() http.Handler {
 			d.render(w, r, d.revokePage(r, ""))
 		})
 		mux.HandleFunc("POST /revoke", d.revoke)
+		mux.HandleFunc("GET /"+queueChanged, func(w http.ResponseWriter, r *http.Request) {
+			d.render(w, r, d.queueChangePage(r, ""))
+		})
+		mux.HandleFunc("POST /"+queueChanged, d.changeQueue)
+		mux.HandleFunc("POST /stop", d.stopChange)
 	}
 	for name, kind := range map[string]string{
 		"style.css": "text/css; charset=utf-8", "live.js": "text/javascript; charset=utf-8",
@@ -205,9 +235,7 @@ func (d *Dashboard) routes() http.Handler {
 			plain(w, http.StatusNotFound, "there is no such page")
 			return
 		}
-		p := d.newPage(r, "missing", "No such page")
-		p.status = http.StatusNotFound
-		d.render(w, r, p)
+		d.render(w, r, d.missingPage(r))
 	})
 	return mux
 }

@@ -63,7 +63,7 @@ func showWhatIsThere(t *testing.T) {
 		{"/sessions?q=0x77", []string{"0x77", "1 session<"}},
 		{"/servers", []string{"leader", "0.20 ms", "connection refused", ">7<", "connected to it"}},
 		{"/tree", []string{"6 bytes", "world:anyone:cdrwa", ">one</a>", "&lt;b&gt;", "1 more are not read"}},
-		{"/changes", []string{"Nothing was revoked here."}},
+		{"/changes", []string{"Nothing was changed here."}},
 		{"/nothing", []string{"No such page"}},
 		{"/revoke?path=/jobs/report&node=/jobs/report/0&token=1", []string{`name="ticket"`, "ann", "report</span>"}},
 		{"/revoke?path=/jobs/report&node=/jobs/report/0&token=9", []string{"does not hold the lock any more"}},
@@ -135,8 +135,11 @@ func TestTextOfOthersIsText(t *testing.T) {
 	odd := "\x1b[2J\u202e<script>alert(1)</script>\"'><img src=x onerror=alert(1)>\u200b\u2028{{.}}\xff" +
 		strings.Repeat("long ", 20000)
 	path := "/" + odd + "/x"
+	const shortQueue = "/q\x1b\u202e<b>"
 	w := &world{
-		queues:   map[string]ensemble.Queue{"/q" + odd: {Ready: 1, Dead: 1, Paused: odd}},
+		queues: map[string]ensemble.Queue{
+			"/q" + odd: {Ready: 1, Dead: 1, Paused: odd}, shortQueue: {Ready: 1, Dead: 1, Paused: odd},
+		},
 		lacks:    []string{odd},
 		findings: []ensemble.Finding{{Text: odd, Remedy: odd}},
 		servers: []ensemble.Server{
@@ -161,6 +164,8 @@ func TestTextOfOthersIsText(t *testing.T) {
 	w.add(s, "/e"+odd, survey.Election, odd, odd)
 	s.Entries[0].Layout = odd
 	s.Entries = append(s.Entries, survey.Entry{Path: "/q" + odd, Kind: survey.Queue})
+	s.Entries = append(s.Entries, survey.Entry{Path: shortQueue, Kind: survey.Queue})
+	slices.SortFunc(s.Entries, func(a, b survey.Entry) int { return strings.Compare(a.Path, b.Path) })
 	d := board(t, w, s, Config{Changes: true})
 	later := *s
 	later.Entries = later.Entries[1:]
@@ -171,6 +176,9 @@ func TestTextOfOthersIsText(t *testing.T) {
 	pages := append([]string{
 		"/lock?" + q, "/lock?" + url.Values{"path": {path}}.Encode(), "/locks?" + url.Values{"q": {odd}}.Encode(),
 		"/queue?" + url.Values{"path": {"/q" + odd}}.Encode(),
+		"/changequeue?" + url.Values{"path": {"/q" + odd}, "do": {"purge"}}.Encode(),
+		"/changequeue?" + url.Values{"path": {shortQueue}, "do": {"purge"}}.Encode(),
+		"/queue?" + url.Values{"path": {shortQueue}}.Encode(),
 		"/revoke?" + q + "&token=1&node=" + url.QueryEscape(short+"/0"),
 		"/sessions?" + url.Values{"q": {"\x1b"}}.Encode(),
 	}, allPages...)
@@ -498,7 +506,7 @@ func TestRevocationIsConfirmed(t *testing.T) {
 // Forms that nobody sends are forgotten.
 func TestTicketsAreBounded(t *testing.T) {
 	t.Parallel()
-	c := changes{tickets: make(map[string]ticket)}
+	c := changes{tickets: make(map[string]issued)}
 	last := ""
 	for range 3 * maxTickets {
 		last = c.issue(ticket{path: "/a"})

@@ -170,6 +170,9 @@ type queueBody struct {
 	Parts  []queuePart
 	Dead   []deadRow
 	More   int
+
+	Actions              []action
+	Buttons, DeadButtons []button // of changes
 }
 
 // A queuePart is a state of items, drawn as a part of a bar.
@@ -190,6 +193,7 @@ func (d *Dashboard) queuePage(r *http.Request) *page {
 	path := r.URL.Query().Get("path")
 	b := queueBody{queueRow: queueRow{Queue: linkTo("queue", path)}}
 	p.Title = b.Queue.Text
+	b.Actions = d.changes.of(p, path, 10)
 	e, ok := p.snapshot.Entry(path)
 	b.There = ok && ensemble.IsQueue(e)
 	b.Classic = e.Kind == survey.ClassicQueue
@@ -225,6 +229,9 @@ func (d *Dashboard) queuePage(r *http.Request) *page {
 			b.Dead = append(b.Dead, deadRow{clean(dead.ID), clean(dead.Reason), p.ago(dead.At), dead.Attempts})
 		}
 		b.More = max(0, n.Dead-len(b.Dead))
+		if b.Read && b.Error == "" {
+			b.Buttons, b.DeadButtons = d.queueButtons(path, n)
+		}
 	}
 	p.Body = b
 	return p

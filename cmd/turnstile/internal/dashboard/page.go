@@ -29,6 +29,7 @@ type page struct {
 	Now      int64
 	Ensemble string
 	Below    string // the path below which it looks; empty for all
+	User     string // who has signed in
 	Body     any
 
 	ctx      context.Context //nolint:containedctx // of the request
@@ -71,6 +72,8 @@ func (d *Dashboard) newPage(r *http.Request, name, title string) *page {
 	if !p.Part {
 		p.Now = p.now.UnixMilli()
 	}
+	user, _ := d.user(r)
+	p.User = clean(user)
 	p.Started = p.ago(d.collector.started)
 	if s == nil {
 		p.snapshot = &survey.Snapshot{Mode: survey.Cut}
@@ -81,6 +84,9 @@ func (d *Dashboard) newPage(r *http.Request, name, title string) *page {
 	p.Nav = p.nav()
 	return p
 }
+
+// Form reports whether the page is a form with a secret, which the script does not ask for again.
+func (p *page) Form() bool { return p.Name == "revoke" || p.Name == queueChanged }
 
 func (p *page) setState(cutAt time.Time) {
 	s := p.snapshot
@@ -147,7 +153,9 @@ func (p *page) nav() []navItem {
 	if p.cfg.Changes {
 		list = append(list, navItem{Name: "Changes", Href: "changes"})
 	}
-	under := map[string]string{"overview": "./", "lock": "locks", "queue": "queues", "revoke": "locks"}
+	under := map[string]string{
+		"overview": "./", "lock": "locks", "queue": "queues", "revoke": "locks", queueChanged: "queues",
+	}
 	here, ok := under[p.Name]
 	if !ok {
 		here = p.Name

@@ -55,7 +55,7 @@ func (d *Dashboard) render(w http.ResponseWriter, r *http.Request, p *page) {
 	}
 	var packed []byte
 	// A page with a secret, and with text that others may choose, is not compressed: its length would tell of it.
-	if b.Len() >= smallest && p.Name != "revoke" && accepts(r) && !has(r, tag) {
+	if b.Len() >= smallest && !p.Form() && accepts(r) && !has(r, tag) {
 		packed = compress(b.Bytes())
 	}
 	answer(w, r, p.status, "text/html; charset=utf-8", tag, b.Bytes(), packed)

@@ -33,9 +33,12 @@ type world struct {
 	nodes     map[string]ensemble.Node
 	start     time.Time
 
+	letters chan int // how many dead letters are moved at a time; nil for all at once
+
 	mu      sync.Mutex // guards the fields below
 	asked   map[string]int
 	revoked []string
+	changed []string // of queues
 }
 
 func (w *world) ask(what string) {
@@ -129,7 +132,31 @@ func (w *world) source() ensemble.Source {
 			w.revoked = append(w.revoked, fmt.Sprint(path, holders, reason, force))
 			return "it has released it", nil
 		},
+		Pause: func(_ context.Context, path string, pause bool, reason string) error {
+			return w.change(fmt.Sprint(path, pause, reason))
+		},
+		Letters: func(ctx context.Context, path string, remove bool, most int, tell func(n int)) error {
+			for done := 0; w.letters != nil && done < most; {
+				select {
+				case n := <-w.letters:
+					tell(n)
+					done += n
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+			}
+			return w.change(fmt.Sprint(path, remove, most))
+		},
 	}
+}
+
+func (w *world) change(what string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.changed = append(w.changed, what); strings.Contains(what, "fails") {
+		return errNotThere
+	}
+	return nil
 }
 
 // add adds a lock: the first of these holds it, the others wait.
@@ -238,5 +265,5 @@ func get(d *Dashboard, path string, headers ...string) *httptest.ResponseRecorde
 var allPages = []string{
 	"/", "/?span=day", "/locks", "/lock?path=/jobs/report", "/waits", "/leaders", "/queues", "/queue?path=/queues/mail",
 	"/sessions", "/servers", "/tree", "/lock?path=/gone", "/queue?path=/gone", "/nothing",
-	"/revoke?path=/jobs/report&node=/jobs/report/0&token=1",
+	"/changequeue?path=/queues/mail&do=purge", "/revoke?path=/jobs/report&node=/jobs/report/0&token=1",
 }

@@ -36,6 +36,11 @@ type Source struct {
 	Revoke func(
 		ctx context.Context, path string, holders map[string]lock.Token, reason string, force bool,
 	) (string, error)
+	// Pause pauses a queue, or resumes it.
+	Pause func(ctx context.Context, path string, pause bool, reason string) error
+	// Letters puts the first so many dead letters of a queue back, or removes them, and tells of each batch how many
+	// that were.
+	Letters func(ctx context.Context, path string, remove bool, most int, tell func(n int)) error
 	// EndSession ends a session, if the server can.
 	EndSession func(ctx context.Context, id int64, reason string) error
 }

@@ -1,0 +1,217 @@
+package dashboard
+
+// Who may see the pages.
+
+import (
+	"bufio"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/bcrypt"
+)
+
+const (
+	maxUserFile  = 1 << 20
+	maxUserCost  = 14 // of bcrypt: one check takes a second
+	maxChecks    = 2  // of passwords, at a time: each takes a processor for a while
+	maxKnown     = 1000
+	knownTime    = 5 * time.Minute
+	checkTime    = 10 * time.Second
+	maxForwarded = 200 // bytes of what a proxy tells of a viewer
+)
+
+// Users are those who may see a dashboard. They are in a file with a line for each, as "htpasswd -B" writes it. It is
+// read again when it has changed. Its methods may be called from several goroutines at once.
+type Users struct {
+	file     string
+	complain func(format string, args ...any)
+	turns    chan struct{} // one is in it for each check of a password
+	key      []byte        // of the map known
+
+	mu     sync.Mutex // guards the fields below; held while the file is read
+	stamp  os.FileInfo
+	hashes map[string][]byte
+	known  map[string]time.Time // until when it need not be checked again that a password fits
+}
+
+// ReadUsers reads a file of users. complain is told if it is wrong when it has changed; then the former users stay.
+func ReadUsers(file string, complain func(format string, args ...any)) (*Users, error) {
+	u := &Users{
+		file: file, complain: complain, turns: make(chan struct{}, maxChecks), key: make([]byte, 32),
+		known: make(map[string]time.Time),
+	}
+	_, _ = rand.Read(u.key) // it never fails
+	var err error
+	if u.stamp, err = os.Stat(file); err != nil {
+		return nil, err
+	}
+	u.hashes, err = readUsers(file)
+	return u, err
+}
+
+func readUsers(file string) (map[string][]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	hashes := make(map[string][]byte)
+	lines := bufio.NewScanner(io.LimitReader(f, maxUserFile))
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		name, hash, _ := strings.Cut(line, ":")
+		cost, err := bcrypt.Cost([]byte(hash))
+		switch {
+		case name == "":
+			err = errors.New("want NAME:HASH, as htpasswd -nB NAME prints it")
+		case err != nil:
+			err = fmt.Errorf("the hash of %q is not one of bcrypt: make it with htpasswd -nB", name)
+		case cost > maxUserCost:
+			err = fmt.Errorf("the hash of %q has cost %d, want at most %d", name, cost, maxUserCost)
+		case hashes[name] != nil:
+			err = fmt.Errorf("%q is there twice", name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s, line %d: %w", file, n, err)
+		}
+		hashes[name] = []byte(hash)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if len(hashes) == 0 {
+		return nil, fmt.Errorf("%s has no user who could sign in", file)
+	}
+	return hashes, nil
+}
+
+// refresh reads the file again if it has changed. The caller holds u.mu.
+func (u *Users) refresh() {
+	now, err := os.Stat(u.file)
+	if err == nil && u.stamp != nil && now.Size() == u.stamp.Size() && now.ModTime().Equal(u.stamp.ModTime()) &&
+		os.SameFile(now, u.stamp) {
+		return
+	}
+	if err != nil && u.stamp == nil {
+		return // that was told
+	}
+	u.stamp = now // from before it is read, so that a change meanwhile is noticed; nil if it is not there
+	var hashes map[string][]byte
+	if err == nil {
+		hashes, err = readUsers(u.file)
+	}
+	if err != nil {
+		u.complain("the former users stay, because the changed file cannot be used: %v", err)
+		return
+	}
+	u.hashes = hashes
+}
+
+// errBusy is returned when others' passwords are being checked all the time.
+var errBusy = errors.New("too many passwords are being checked")
+
+// allow reports whether a name and a password belong together.
+func (u *Users) allow(ctx context.Context, name, password string) (bool, error) {
+	u.mu.Lock()
+	u.refresh()
+	hash, there := u.hashes[name]
+	if !there {
+		for _, hash = range u.hashes { // any: who guesses names learns nothing from the time that it takes
+			break
+		}
+	}
+	mac := hmac.New(sha256.New, u.key)
+	_, _ = fmt.Fprintf(mac, "%q %q %q", name, password, hash) // to memory
+	proof := string(mac.Sum(nil))
+	known := there && time.Now().Before(u.known[proof])
+	u.mu.Unlock()
+	if known {
+		return true, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	select {
+	case u.turns <- struct{}{}:
+	case <-ctx.Done():
+		return false, errBusy
+	}
+	fits := bcrypt.CompareHashAndPassword(hash, []byte(password)) == nil
+	<-u.turns
+	if !fits || !there {
+		return false, nil
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.known) >= maxKnown {
+		clear(u.known)
+	}
+	u.known[proof] = time.Now().Add(knownTime)
+	return true, nil
+}
+
+// signedIn lets only users through, and everybody to what probes ask.
+func (d *Dashboard) signedIn(next http.Handler) http.Handler {
+	if d.cfg.Users == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name, password, given := r.BasicAuth()
+		ok := r.URL.Path == "/livez" || r.URL.Path == "/readyz"
+		var err error
+		if given && !ok {
+			ok, err = d.cfg.Users.allow(r.Context(), name, password)
+		}
+		switch {
+		case ok:
+			next.ServeHTTP(w, r)
+		case err != nil:
+			w.Header().Set("Retry-After", "5")
+			plain(w, http.StatusServiceUnavailable, err.Error()+": try again")
+		default:
+			w.Header().Set("WWW-Authenticate", `Basic realm="turnstile", charset="UTF-8"`)
+			plain(w, http.StatusUnauthorized, "Sign in with a name and a password of --user-file.")
+		}
+	})
+}
+
+// user returns the name of who sent a request, and from where it came. Of a proxy that is trusted it believes both.
+func (d *Dashboard) user(r *http.Request) (name, from string) {
+	from = r.RemoteAddr
+	peer, err := netip.ParseAddrPort(from)
+	trusted := func(proxy netip.Prefix) bool { return proxy.Contains(peer.Addr().Unmap()) }
+	if err == nil && slices.ContainsFunc(d.cfg.Proxies, trusted) {
+		name = head(r.Header.Get("X-Forwarded-User"), maxForwarded)
+		if list := r.Header.Values("X-Forwarded-For"); len(list) > 0 {
+			last := list[len(list)-1] // the proxy has added its end; what stands before that is the client's
+			from = head(strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:]), maxForwarded)
+		}
+	}
+	if d.cfg.Users != nil {
+		name, _, _ = r.BasicAuth()
+	}
+	return name, from
+}
+
+// viewer returns who sent a request, as text.
+func (d *Dashboard) viewer(r *http.Request) string {
+	name, from := d.user(r)
+	if name == "" {
+		return from
+	}
+	return name + " at " + from
+}

@@ -62,21 +62,21 @@ the open pages need: lines of locks, counts of queues, four-letter words, and fo
 "turnstile doctor" each ten minutes.
 
 It changes nothing without --allow-changes. With it, holders can be asked to release a lock, for a reason that
-must be given, or it is taken from them by force, once the last part of its path was typed.
+must be given, or it is taken from them by force, once the last part of its path was typed; and queues can be
+paused, and all their dead letters requeued or removed.
 
-Whoever reaches the address sees everything, and with --allow-changes may revoke. So it listens on this machine
+Whoever reaches the address sees everything, and with --allow-changes may change all that. So it listens on this machine
 alone, unless it asks for a password (--user-file) and speaks TLS (--listen-cert, --listen-key), or --insecure is
 given. A proxy that does both can stand in front of it: give the proxy's name with --host, and its address with
---trust-proxy for its X-Forwarded-User and X-Forwarded-For to say who has asked for a change.
+--trust-proxy for its X-Forwarded-User and X-Forwarded-For to say who has asked for a change. The proxy must set
+both itself, whatever its client has sent.
 
 The file of users has a line for each: what htpasswd -nB NAME prints. It is read again when it has changed, and
 so are the certificate and its key.
 
 It serves /livez and /readyz (503 while no server is connected) as well, until a signal comes.`,
 		Example: `  turnstile dashboard --connect zk1:2181,zk2:2181,zk3:2181
-  turnstile dashboard --connect zk1:2181 --listen 127.0.0.1:8080 --host locks.example.com /app
-  turnstile dashboard --connect zk1:2181 --listen :8443 --host ops1 --user-file users \
-    --listen-cert cert.pem --listen-key key.pem`,
+  turnstile dashboard --connect zk1:2181 --listen 127.0.0.1:8080 --host locks.example.com /app`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 1:
@@ -110,7 +110,8 @@ It serves /livez and /readyz (503 while no server is connected) as well, until a
 	flags.StringVar(&d.key, "listen-key", "", "PEM `file` of its key")
 	flags.StringArrayVar(&d.proxies, "trust-proxy", nil,
 		"`address` or network of a proxy that says who a viewer is and where from (repeatable)")
-	flags.BoolVar(&d.config.Changes, "allow-changes", false, "allow to revoke locks and to take them by force")
+	flags.BoolVar(&d.config.Changes, "allow-changes", false,
+		"allow to revoke locks, to pause queues, and to requeue or remove dead letters")
 	flags.BoolVar(&d.config.Data, "show-data", false, "also show the data of nodes, to everybody who sees the pages")
 	flags.Var(&d.readFor, "read-for", "stop a reading of everything after this time, and show what was found")
 	command.VariablesOf("dashboard", flags, "listen", "host", "insecure", "allow-changes", "show-data",

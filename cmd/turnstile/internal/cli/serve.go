@@ -304,13 +304,16 @@ func (s *serving) run(ctx context.Context, cfg server.Config) error {
 	watching, unwatch := context.WithCancel(ctx)
 	defer unwatch()
 	group.Go(func() { manager.watch(watching, func() { srv.Sessions() }) })
-	if board != nil {
-		group.Go(func() {
-			if err := board.serve(watching, srv, &cfg); watching.Err() == nil {
-				cfg.Logger.Error("the dashboard has ended", "err", err)
-			}
-		})
-	}
+	shown := make(chan struct{})
+	go func() {
+		defer close(shown)
+		if board == nil {
+			return
+		}
+		if err := board.serve(watching, srv, &cfg); watching.Err() == nil {
+			cfg.Logger.Error("the dashboard has ended", "err", err)
+		}
+	}()
 	select {
 	case <-ctx.Done():
 		cfg.Logger.Info("ending", "why", context.Cause(ctx).Error())
@@ -321,7 +324,10 @@ func (s *serving) run(ctx context.Context, cfg server.Config) error {
 	}
 	_ = manager.tell("STOPPING=1") // it sees the end anyway
 	unwatch()
-	group.Wait() // the dashboard, while its client can still say goodbye
+	select {
+	case <-shown: // its client has said goodbye
+	case <-time.After(boardTime): // the process ends soon
+	}
 	if err := srv.Close(); err != nil {
 		return &command.Error{Code: command.ExitSoftware, Err: err}
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -14,6 +15,9 @@ import (
 	"github.com/seed-a3166700/turnstile/server"
 	"github.com/seed-a3166700/turnstile/zk"
 )
+
+// boardTime is how long the end of a server waits for its dashboard.
+const boardTime = time.Second
 
 // board is the dashboard of a server: a client of it, on a listener of its own, that changes nothing.
 type board struct {
@@ -63,6 +67,7 @@ func (b *board) close() {
 
 // serve serves the dashboard of a server, which has an address without TLS, until ctx ends.
 func (b *board) serve(ctx context.Context, srv *server.Server, cfg *server.Config) error {
+	defer b.close() // also if no client connects: then a browser is refused, and does not wait
 	plain := 0
 	if len(cfg.Listeners) == 0 {
 		plain = len(cfg.TLSListeners) // which come before those of cfg.Listen

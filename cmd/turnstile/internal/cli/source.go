@@ -3,6 +3,7 @@ package cli
 // Where turnstile top and turnstile dashboard have what they show from.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,6 +124,9 @@ func pauseQueue(ctx context.Context, client *zk.Client, path string, pause bool,
 	} else {
 		err = q.Resume(ctx)
 	}
+	if now, perr := q.Paused(ctx); err == nil && perr == nil && pause && now != nil && now.Reason != reason {
+		err = fmt.Errorf("it was paused before: %s", now.Reason)
+	}
 	return errors.Join(err, q.Close(ctx))
 }
 
@@ -147,12 +151,12 @@ func moveLetters(ctx context.Context, client *zk.Client, path string, remove boo
 			}
 			ids = append(ids, letter.ID)
 		}
-		if len(ids) == 0 || err != nil {
+		if len(ids) == 0 {
 			break
 		}
-		var n int
-		n, err = move(ctx, ids...)
+		n, merr := move(ctx, ids...) // also if others cannot be read
 		tell(n)
+		err = cmp.Or(merr, err)
 		done += len(ids) // also those that others were quicker to move
 	}
 	return errors.Join(err, q.Close(ctx))

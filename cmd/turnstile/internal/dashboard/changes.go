@@ -19,10 +19,11 @@ import (
 
 const (
 	maxForm    = 16 << 10
-	maxReason  = 300 // characters
+	maxReason  = 1000 // bytes, as for a pause of a queue
 	ticketTime = 10 * time.Minute
 	maxTickets = 1000
 	maxActions = 100
+	maxRunning = 50
 	revokeTime = 2 * time.Minute
 )
 
@@ -45,6 +46,7 @@ type changes struct {
 type issued struct {
 	ticket
 
+	count int // of dead letters, as the user has seen it
 	until time.Time
 }
 
@@ -58,8 +60,9 @@ type actionOf struct {
 	result     string // while it is under way, how far it is
 	over       bool
 	failed     bool
+	long       bool // it can be ended early, and is the only such change to what has its path
 	id         string
-	stop       context.CancelFunc // ends it early; nil if it cannot be
+	stop       context.CancelFunc
 }
 
 // An action is a change as a page shows it.
@@ -73,7 +76,7 @@ type action struct {
 }
 
 // issue returns the secret of a new ticket.
-func (c *changes) issue(t ticket) string {
+func (c *changes) issue(t ticket, count int) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
@@ -90,23 +93,36 @@ func (c *changes) issue(t ticket) string {
 		delete(c.tickets, oldest)
 	}
 	secret := rand.Text()
-	c.tickets[secret] = issued{t, now.Add(ticketTime)}
+	c.tickets[secret] = issued{t, count, now.Add(ticketTime)}
 	return secret
 }
 
-// redeem takes a ticket, which cannot be used again. It reports whether it is for this change.
-func (c *changes) redeem(secret string, want ticket) bool {
+// redeem takes a ticket, which cannot be used again. It reports whether it is for this change, and the count with which
+// it was issued.
+func (c *changes) redeem(secret string, want ticket) (count int, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t, ok := c.tickets[secret]
 	delete(c.tickets, secret)
-	return ok && time.Now().Before(t.until) && t.ticket == want
+	return t.count, ok && time.Now().Before(t.until) && t.ticket == want
 }
 
-// begin notes a change.
-func (c *changes) begin(a *actionOf) {
+// begin notes a change. It reports false if that must not begin now.
+func (c *changes) begin(a *actionOf) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	running := 0
+	for _, other := range c.actions {
+		if !other.over {
+			running++
+		}
+		if !other.over && a.long && other.long && other.path == a.path {
+			return false
+		}
+	}
+	if running >= maxRunning {
+		return false
+	}
 	c.count++
 	a.id = strconv.Itoa(c.count)
 	c.actions = slices.Insert(c.actions, 0, a)
@@ -115,6 +131,7 @@ func (c *changes) begin(a *actionOf) {
 			c.actions = slices.Delete(c.actions, i, i+1)
 		}
 	}
+	return true
 }
 
 // note notes how far a change is.
@@ -136,7 +153,7 @@ func (c *changes) stop(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, a := range c.actions {
-		if a.id == id && !a.over && a.stop != nil {
+		if a.id == id && !a.over && a.long {
 			a.stop()
 			return true
 		}
@@ -144,24 +161,12 @@ func (c *changes) stop(id string) bool {
 	return false
 }
 
-// underWay returns how many changes have not ended.
-func (c *changes) underWay() (n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, a := range c.actions {
-		if !a.over {
-			n++
-		}
-	}
-	return n
-}
-
-// of returns the latest changes to what has a path, or all if path is empty.
+// of returns the latest changes to what has a path, or all if path is empty, and those that are under way besides.
 func (c *changes) of(p *page, path string, most int) (list []action) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, a := range c.actions {
-		if path != "" && a.path != path || len(list) == most {
+		if path != "" && a.path != path || a.over && len(list) >= most {
 			continue
 		}
 		shown := action{
@@ -169,7 +174,7 @@ func (c *changes) of(p *page, path string, most int) (list []action) {
 			Reason: clean(a.reason), Result: clean(a.result), Look: "good",
 		}
 		switch {
-		case !a.over && a.stop != nil:
+		case !a.over && a.long:
 			shown.Stop = "stop?" + url.Values{"id": {a.id}}.Encode()
 			fallthrough
 		case !a.over:
@@ -193,22 +198,22 @@ func (d *Dashboard) changesPage(r *http.Request) *page {
 	return p
 }
 
-// start begins a change. do does it, and returns what became of it.
+// start begins a change. do does it, and returns what became of it. It reports false if the change must not begin now.
 func (d *Dashboard) start(r *http.Request, a *actionOf, limit time.Duration,
 	do func(ctx context.Context) (string, error),
-) {
+) bool {
 	ctx, cancel := context.WithTimeout(d.collector.ctx, limit) // not the request's: it goes on when the viewer leaves
-	if a.stop != nil {
-		a.stop = cancel
+	a.from, a.at, a.stop = d.viewer(r), time.Now(), cancel
+	if !d.changes.begin(a) {
+		cancel()
+		return false
 	}
-	a.from, a.at = d.viewer(r), time.Now()
 	what := a.text
 	if a.reason != "" {
 		what += ": " + a.reason
 	}
 	d.cfg.Audit("%s asks for %s: %s", a.from, a.path, what)
-	d.changes.begin(a)
-	d.collector.begin(func() {
+	begun := d.collector.begin(func() {
 		defer cancel()
 		result, err := do(ctx)
 		if err != nil {
@@ -217,7 +222,21 @@ func (d *Dashboard) start(r *http.Request, a *actionOf, limit time.Duration,
 		d.changes.end(a, result, err != nil)
 		d.cfg.Audit("%s: %s", a.path, result)
 	})
+	if !begun {
+		cancel()
+		d.changes.end(a, "not done: the dashboard is ending", true)
+	}
+	return true
 }
+
+// What a form says that was not accepted.
+const (
+	usedForm  = "Nothing was done: this form was used before, or is too old. Here is a new one."
+	notNow    = "Nothing was done: another such change is under way, or too many are."
+	noReason  = "Nothing was done: it needs a reason."
+	longText  = "Nothing was done: the reason is too long."
+	otherPath = "Nothing was done: that is not the last part of the path."
+)
 
 // stopChange ends a change early.
 func (d *Dashboard) stopChange(w http.ResponseWriter, r *http.Request) {

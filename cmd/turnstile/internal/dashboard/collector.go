@@ -80,9 +80,10 @@ type (
 		records []lock.Record
 	}
 	queueRead struct {
-		counts ensemble.Queue
-		dead   []ensemble.DeadLetter
-		err    error
+		counts  ensemble.Queue
+		counted bool // err is only about dead letters
+		dead    []ensemble.DeadLetter
+		err     error
 	}
 	nodeRead struct {
 		node ensemble.Node
@@ -155,7 +156,8 @@ func newCollector(ctx context.Context, source ensemble.Source, data bool) *colle
 	c.queue = shelf[queueRead]{
 		every: 2 * time.Second,
 		read: func(ctx context.Context, path string, _ queueRead) (r queueRead) {
-			if r.counts, r.err = source.Queue(ctx, path); r.err == nil && r.counts.Dead > 0 {
+			r.counts, r.err = source.Queue(ctx, path)
+			if r.counted = r.err == nil; r.counted && r.counts.Dead > 0 {
 				r.dead, r.err = source.Dead(ctx, path, maxDead)
 			}
 			return r

@@ -75,6 +75,7 @@ const (
 	requestTime    = 30 * time.Second
 	idleTime       = 30 * time.Second
 	maxConnections = 512
+	maxStreams     = 32 // of one connection
 	closeTime      = 2 * time.Second
 )
 
@@ -85,7 +86,7 @@ func (d *Dashboard) Serve(ctx context.Context, l net.Listener) error {
 	web := &http.Server{
 		Handler: d, MaxHeaderBytes: maxHeader, ReadTimeout: requestTime,
 		WriteTimeout: requestTime, IdleTimeout: idleTime, TLSConfig: d.cfg.TLS,
-		ErrorLog: log.New(noHandshakes{d}, "", 0),
+		ErrorLog: log.New(noHandshakes{d}, "", 0), HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 	}
 	served := make(chan error, 1)
 	go func() {

@@ -509,12 +509,12 @@ func TestTicketsAreBounded(t *testing.T) {
 	c := changes{tickets: make(map[string]issued)}
 	last := ""
 	for range 3 * maxTickets {
-		last = c.issue(ticket{path: "/a"})
+		last = c.issue(ticket{path: "/a"}, 7)
 	}
 	if len(c.tickets) > maxTickets {
 		t.Errorf("there are %d", len(c.tickets))
 	}
-	if !c.redeem(last, ticket{path: "/a"}) {
+	if count, ok := c.redeem(last, ticket{path: "/a"}); !ok || count != 7 {
 		t.Error("the last one is not taken")
 	}
 }

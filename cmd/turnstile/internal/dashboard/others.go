@@ -229,7 +229,7 @@ func (d *Dashboard) queuePage(r *http.Request) *page {
 			b.Dead = append(b.Dead, deadRow{clean(dead.ID), clean(dead.Reason), p.ago(dead.At), dead.Attempts})
 		}
 		b.More = max(0, n.Dead-len(b.Dead))
-		if b.Read && b.Error == "" {
+		if read.counted {
 			b.Buttons, b.DeadButtons = d.queueButtons(path, n)
 		}
 	}

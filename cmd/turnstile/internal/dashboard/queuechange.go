@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/ensemble"
+	"github.com/seed-a3166700/turnstile/internal/survey"
 )
 
 // A queueChange is something that can be done to a queue.
@@ -44,7 +45,6 @@ var queueChanges = []queueChange{ //nolint:gochecknoglobals // a table
 const (
 	pauseTime    = 30 * time.Second
 	letterTime   = 24 * time.Hour
-	maxUnderWay  = 20
 	queueChanged = "changequeue"
 )
 
@@ -94,6 +94,7 @@ type queueChangeBody struct {
 	Typed        string // the reason
 	Count        int    // of dead letters
 	There        bool   // there is something to do
+	Why          string // there is not
 }
 
 // wantedChange returns what the address of a change is about.
@@ -118,24 +119,41 @@ func (d *Dashboard) queueChangePage(r *http.Request, problem string) *page {
 		queueChange: c, Queue: linkTo("queue", want.path), Error: problem, Last: clean(lastPart(want.path)),
 		Action: queueChanged + "?" + url.Values{"path": {want.path}, "do": {c.Name}}.Encode(),
 	}
-	if n, ok := d.countsOf(r.Context(), want.path); ok && c.fits(n) {
+	n, why := d.countsOf(r.Context(), want.path)
+	switch {
+	case why != "":
+		b.Why = why
+	case c.fits(n):
 		b.There, b.Count = true, n.Dead
-		b.Ticket = d.changes.issue(want)
+		b.Ticket = d.changes.issue(want, n.Dead)
+	default:
+		b.Why = "There is nothing to do for this queue now."
 	}
 	if problem != "" {
 		p.status = http.StatusUnprocessableEntity
 	}
 	if r.Method == http.MethodPost {
-		b.Typed = command.Cut(command.Printable(head(r.PostFormValue("reason"), 4*maxReason)), maxReason)
+		b.Typed = command.Printable(head(r.PostFormValue("reason"), maxReason))
 	}
 	p.Body = b
 	return p
 }
 
-// countsOf returns how many items a queue has, if there is one.
-func (d *Dashboard) countsOf(ctx context.Context, path string) (ensemble.Queue, bool) {
+// countsOf returns how many items a queue has, or why that is not known.
+func (d *Dashboard) countsOf(ctx context.Context, path string) (n ensemble.Queue, why string) {
+	if s := d.collector.latest(); s != nil {
+		if e, ok := s.Entry(path); !ok || e.Kind != survey.Queue {
+			return n, "There is no queue at this path now."
+		}
+	}
 	read, at := d.collector.queue.get(ctx, d.collector, path)
-	return read.counts, !at.IsZero() && read.err == nil
+	switch {
+	case read.err != nil && !read.counted:
+		return n, "Its items cannot be read: " + clean(command.OneLine(read.err))
+	case at.IsZero():
+		return n, "Its items are being counted: load this page again."
+	}
+	return read.counts, ""
 }
 
 // changeQueue does what the form asks for.
@@ -149,46 +167,58 @@ func (d *Dashboard) changeQueue(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	reason := strings.TrimSpace(r.PostFormValue("reason"))
-	n, ok := d.countsOf(r.Context(), want.path)
+	n, why := d.countsOf(r.Context(), want.path)
 	problem := ""
 	switch {
+	case why != "" || !c.fits(n):
+		problem = "Nothing was done."
 	case c.Reason && reason == "":
-		problem = "Nothing was done: others need a reason."
-	case len(reason) > 4*maxReason:
-		problem = "Nothing was done: the reason is too long."
+		problem = noReason
+	case len(reason) > maxReason:
+		problem = longText
 	case c.Danger && !confirms(r, want.path):
-		problem = "Nothing was done: that is not the last part of the path."
-	case d.changes.underWay() >= maxUnderWay:
-		problem = "Nothing was done: too many changes are under way."
-	case !d.changes.redeem(r.PostFormValue("ticket"), want):
-		problem = usedForm
+		problem = otherPath
 	}
-	if problem != "" || !ok || !c.fits(n) {
+	if problem == "" {
+		problem = d.beginChange(r, c, want, reason) //nolint:contextcheck // it goes on when the viewer leaves
+	}
+	if problem != "" {
 		d.render(w, r, d.queueChangePage(r, problem))
 		return
 	}
-	a := &actionOf{page: "queue", path: want.path, text: c.Title, reason: reason, result: "Under way"}
-	if !c.Dead {
-		d.start(r, a, pauseTime, func(ctx context.Context) (string, error) {
-			return "done", d.source.Pause(ctx, want.path, c.Reason, reason)
-		})
-		see(w, "queue", want.path)
-		return
-	}
-	a.stop = func() {} // start sets it
-	d.start(r, a, letterTime, func(ctx context.Context) (string, error) {
-		done := 0
-		err := d.source.Letters(ctx, want.path, c.Danger, n.Dead, func(more int) {
-			done += more
-			d.changes.note(a, fmt.Sprintf("%d of %d so far", done, n.Dead))
-		})
-		result := command.Plural(done, "dead letter")
-		if ctx.Err() != nil {
-			return "stopped after " + result, nil //nolint:nilerr // it was asked to
-		}
-		return result, err
-	})
 	see(w, "queue", want.path)
+}
+
+// beginChange begins a change, or returns why not.
+func (d *Dashboard) beginChange(r *http.Request, c *queueChange, want ticket, reason string) (problem string) {
+	count, ok := d.changes.redeem(r.PostFormValue("ticket"), want)
+	if !ok {
+		return usedForm
+	}
+	a := &actionOf{
+		page: "queue", path: want.path, text: c.Title, reason: reason, result: "under way", long: c.Dead,
+	}
+	limit, do := pauseTime, func(ctx context.Context) (string, error) {
+		return "done", d.source.Pause(ctx, want.path, c.Reason, reason)
+	}
+	if c.Dead {
+		limit, do = letterTime, func(ctx context.Context) (string, error) {
+			done := 0
+			err := d.source.Letters(ctx, want.path, c.Danger, count, func(more int) {
+				done += more
+				d.changes.note(a, fmt.Sprintf("%d of %d so far", done, count))
+			})
+			result := command.Plural(done, "dead letter")
+			if ctx.Err() != nil {
+				return "stopped after " + result, nil //nolint:nilerr // it was asked to
+			}
+			return result, err
+		}
+	}
+	if !d.start(r, a, limit, do) {
+		return notNow
+	}
+	return ""
 }
 
 // missingPage says that there is no such page.

@@ -32,13 +32,14 @@ func TestQueuesAreChangedOnceAndWithWhatIsAsked(t *testing.T) {
 		w, s := ordinary()
 		w.queues["/queues/busy"] = ensemble.Queue{Ready: 1}
 		w.queues["/queues/fails"] = ensemble.Queue{Dead: 3}
+		w.queues["/elsewhere"] = ensemble.Queue{Dead: 3} // not below the dashboard's path
 		for _, path := range []string{"/queues/busy", "/queues/fails"} {
 			s.Entries = append(s.Entries, survey.Entry{Path: path, Kind: survey.Queue})
 		}
 		slices.SortFunc(s.Entries, func(a, b survey.Entry) int { return strings.Compare(a.Path, b.Path) })
 		d := board(t, w, s, Config{Changes: true})
 		const mail, busy = "/queues/mail", "/queues/busy"
-		ticket := func(path string) string { return form(t, get(d, path).Body.String()) }
+		newTicket := func(path string) string { return form(t, get(d, path).Body.String()) }
 		pause, resume, requeue := change(busy, "pause"), change(mail, "resume"), change(mail, "requeue")
 		purge, fails := change(mail, "purge"), change("/queues/fails", "requeue")
 		for path, want := range map[string]string{
@@ -58,13 +59,13 @@ func TestQueuesAreChangedOnceAndWithWhatIsAsked(t *testing.T) {
 		}
 		for name, got := range map[string]*httptest.ResponseRecorder{
 			"without a ticket":   send(d, resume),
-			"another's ticket":   send(d, requeue, "ticket", ticket(fails)),
-			"for another change": send(d, requeue, "ticket", ticket(resume)),
-			"without a reason":   send(d, pause, "ticket", ticket(pause)),
-			"with a long reason": send(d, pause, "reason", strings.Repeat("x", 5000), "ticket", ticket(pause)),
-			"not confirmed":      send(d, purge, "confirm", "queue", "ticket", ticket(purge)),
+			"another's ticket":   send(d, requeue, "ticket", newTicket(fails)),
+			"for another change": send(d, requeue, "ticket", newTicket(resume)),
+			"without a reason":   send(d, pause, "ticket", newTicket(pause)),
+			"with a long reason": send(d, pause, "reason", strings.Repeat("x", 5000), "ticket", newTicket(pause)),
+			"not confirmed":      send(d, purge, "confirm", "queue", "ticket", newTicket(purge)),
 			"what is not there":  send(d, change(mail, "explode")),
-			"from another site": ask(d, http.MethodPost, resume, "ticket="+ticket(resume),
+			"from another site": ask(d, http.MethodPost, resume, "ticket="+newTicket(resume),
 				"Content-Type", "application/x-www-form-urlencoded", "Origin", "http://evil.example.com"),
 		} {
 			if got.Code < 400 {
@@ -73,8 +74,11 @@ func TestQueuesAreChangedOnceAndWithWhatIsAsked(t *testing.T) {
 		}
 		for _, path := range []string{
 			change(mail, "pause"), change(busy, "resume"), change(busy, "purge"), change("/gone", "pause"),
+			change("/elsewhere", "requeue"), change("/queues/old", "pause"),
 		} {
-			sent := send(d, path, "reason", "x", "confirm", "busy")
+			do := path[strings.LastIndex(path, "=")+1:]
+			one := d.changes.issue(ticket{what: do, path: path[len("/changequeue?path="):strings.Index(path, "&")]}, 9)
+			sent := send(d, path, "reason", "x", "confirm", "busy", "ticket", one)
 			for _, got := range []*httptest.ResponseRecorder{get(d, path), sent} {
 				if got.Code == http.StatusSeeOther || strings.Contains(got.Body.String(), "<form") {
 					t.Errorf("%s: there is something to do: %d %s", path, got.Code, got.Body)
@@ -85,10 +89,17 @@ func TestQueuesAreChangedOnceAndWithWhatIsAsked(t *testing.T) {
 		if len(w.changed) > 0 {
 			t.Fatalf("changed: %q", w.changed)
 		}
+		old := newTicket(requeue)
+		w.queues[mail] = ensemble.Queue{Dead: 70, Paused: "x"} // ten more have died since the form was made
+		time.Sleep(time.Minute)                                // in a bubble: its items are counted anew
+		if got := send(d, requeue, "ticket", old); got.Code != http.StatusSeeOther {
+			t.Errorf("the form of before: %d %s", got.Code, got.Body)
+		}
+		synctest.Wait()
 		for path, fields := range map[string][]string{
 			pause: {"reason", " new <b> "}, resume: nil, requeue: nil, purge: {"confirm", "mail"}, fails: nil,
 		} {
-			one := ticket(path)
+			one := newTicket(path)
 			got := send(d, path, append(fields, "ticket", one)...)
 			if to := got.Header().Get("Location"); got.Code != http.StatusSeeOther ||
 				!strings.HasPrefix(to, "queue?path=%2Fqueues%2F") {
@@ -101,14 +112,14 @@ func TestQueuesAreChangedOnceAndWithWhatIsAsked(t *testing.T) {
 		}
 		slices.Sort(w.changed)
 		want := "[/queues/busytruenew <b> /queues/failsfalse 3 /queues/mailfalse /queues/mailfalse 60 " +
-			"/queues/mailtrue 60]"
+			"/queues/mailfalse 70 /queues/mailtrue 70]"
 		if fmt.Sprint(w.changed) != want {
 			t.Errorf("got %q, want %q", w.changed, want)
 		}
 		for page, want := range map[string][]string{
 			"/queue?path=" + busy:       {"Pause ", "done", "new &lt;b&gt;", "192.0.2.1"},
 			"/queue?path=/queues/fails": {"Requeue dead letters", "not done: not there"},
-			"/changes":                  {"new &lt;b&gt;", "Resume", "Remove dead letters", "5 changes"},
+			"/changes":                  {"new &lt;b&gt;", "Resume", "Remove dead letters", "6 changes"},
 		} {
 			shown := get(d, page).Body.String()
 			for _, want := range want {
@@ -162,27 +173,30 @@ func TestLongChangesCanBeStopped(t *testing.T) {
 		if got := send(d, "/stop?id=1"); got.Code != http.StatusNotFound {
 			t.Errorf("stopping it again: %d", got.Code)
 		}
-		for range maxUnderWay {
-			if code := begin(); code != http.StatusSeeOther {
-				t.Fatal(code)
-			}
+		if code := begin(); code != http.StatusSeeOther {
+			t.Fatal(code)
 		}
 		if code := begin(); code != http.StatusUnprocessableEntity {
-			t.Errorf("one more is begun: %d", code)
+			t.Errorf("another is begun beside it: %d", code)
 		}
-		for range 2 * maxActions { // those under way stay, to be stopped
-			d.changes.begin(&actionOf{over: true, at: time.Now()})
+		for range 2 * maxActions { // what is under way stays, to be stopped
+			d.changes.begin(&actionOf{path: "/queues/mail", over: true, at: time.Now()})
 		}
-		if n := d.changes.underWay(); n != maxUnderWay || len(d.changes.actions) > maxActions {
-			t.Errorf("%d are under way, of %d", n, len(d.changes.actions))
+		if got := get(d, "/queue?path=/queues/mail").Body.String(); len(d.changes.actions) > maxActions ||
+			!strings.Contains(got, `action="stop?id=2"`) {
+			t.Errorf("what is under way is not on the page, of %d changes", len(d.changes.actions))
 		}
-		if got := send(d, "/stop?id=2"); got.Code != http.StatusSeeOther {
-			t.Errorf("an old one is not stopped: %d", got.Code)
+		for i := range maxRunning + 1 {
+			if begun := d.changes.begin(&actionOf{at: time.Now()}); begun != (i < maxRunning-1) {
+				t.Errorf("change %d is begun: %t", i, begun)
+			}
 		}
 		d.stop()
 		synctest.Wait()
-		if n := d.changes.underWay(); n != 0 {
-			t.Errorf("%d go on after the dashboard", n)
+		for _, a := range d.changes.actions {
+			if a.long && !a.over {
+				t.Error("it goes on after the dashboard")
+			}
 		}
 	})
 }

@@ -43,13 +43,13 @@ func (d *Dashboard) revokePage(r *http.Request, problem string) *page {
 	if holder, ok := d.holder(p.ctx, want); ok {
 		b.There, b.Who, b.Session = true, p.who(holder), command.SessionID(holder.Session)
 		b.Since = p.ago(holder.Since)
-		b.Ticket = d.changes.issue(want)
+		b.Ticket = d.changes.issue(want, 0)
 	}
 	if problem != "" {
 		p.status = http.StatusUnprocessableEntity
 	}
 	if r.Method == http.MethodPost {
-		b.Reason = command.Cut(command.Printable(head(r.PostFormValue("reason"), 4*maxReason)), maxReason)
+		b.Reason = command.Printable(head(r.PostFormValue("reason"), maxReason))
 	}
 	p.Body = b
 	return p
@@ -81,15 +81,16 @@ func (d *Dashboard) revoke(w http.ResponseWriter, r *http.Request) {
 	problem := ""
 	switch {
 	case reason == "" && !force:
-		problem = "Nothing was done: the holder needs a reason."
-	case len(reason) > 4*maxReason:
-		problem = "Nothing was done: the reason is too long."
+		problem = noReason
+	case len(reason) > maxReason:
+		problem = longText
 	case force && !confirms(r, want.path):
-		problem = "Nothing was done: that is not the last part of the path."
-	case !d.changes.redeem(r.PostFormValue("ticket"), want):
-		problem = usedForm
+		problem = otherPath
 	}
 	holder, ok := d.holder(r.Context(), want)
+	if _, fresh := d.changes.redeem(r.PostFormValue("ticket"), want); problem == "" && !fresh {
+		problem = usedForm
+	}
 	if problem != "" || !ok {
 		d.render(w, r, d.revokePage(r, problem))
 		return
@@ -101,15 +102,16 @@ func (d *Dashboard) revoke(w http.ResponseWriter, r *http.Request) {
 	if force {
 		a.text = "Takes it by force from " + d.source.Owner(holder)
 	}
-	d.start(r, a, revokeTime, func(ctx context.Context) (string, error) {
+	do := func(ctx context.Context) (string, error) {
 		holders := map[string]lock.Token{want.node: want.token}
 		return d.source.Revoke(ctx, a.path, holders, a.reason, force)
-	})
+	}
+	if !d.start(r, a, revokeTime, do) { //nolint:contextcheck // it goes on when the viewer leaves
+		d.render(w, r, d.revokePage(r, notNow))
+		return
+	}
 	see(w, "lock", want.path)
 }
-
-// usedForm is what a form says whose ticket is not taken.
-const usedForm = "Nothing was done: this form was used before, or is too old. Here is a new one."
 
 // confirms reports whether the user has typed the last part of a path.
 func confirms(r *http.Request, path string) bool {

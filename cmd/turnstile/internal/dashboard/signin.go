@@ -4,6 +4,8 @@ package dashboard
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -11,9 +13,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/netip"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -25,11 +29,12 @@ import (
 const (
 	maxUserFile  = 1 << 20
 	maxUserCost  = 14 // of bcrypt: one check takes a second
-	maxChecks    = 2  // of passwords, at a time: each takes a processor for a while
+	maxWaiting   = 32 // for checks of passwords
 	maxKnown     = 1000
 	knownTime    = 5 * time.Minute
 	checkTime    = 10 * time.Second
-	maxForwarded = 200 // bytes of what a proxy tells of a viewer
+	refusalTime  = 10 * time.Second // between two messages about wrong passwords
+	maxForwarded = 200              // bytes of what a proxy tells of a viewer
 )
 
 // Users are those who may see a dashboard. They are in a file with a line for each, as "htpasswd -B" writes it. It is
@@ -37,19 +42,23 @@ const (
 type Users struct {
 	file     string
 	complain func(format string, args ...any)
-	turns    chan struct{} // one is in it for each check of a password
-	key      []byte        // of the map known
+	line     chan struct{} // one is in it for each password that is checked or waits for that
+	turns    chan struct{} // one is in it for each check, which takes a processor for a while
+	key      []byte        // of what hash and known are asked with
 
-	mu     sync.Mutex // guards the fields below; held while the file is read
-	stamp  os.FileInfo
-	hashes map[string][]byte
-	known  map[string]time.Time // until when it need not be checked again that a password fits
+	mu      sync.Mutex // guards the fields below; held while the file is read
+	stamp   os.FileInfo
+	hashes  map[string][]byte
+	known   map[string]time.Time // until when it need not be checked again that a password fits
+	refused int                  // wrong passwords since the last message
+	told    time.Time            // when that was
 }
 
 // ReadUsers reads a file of users. complain is told if it is wrong when it has changed; then the former users stay.
 func ReadUsers(file string, complain func(format string, args ...any)) (*Users, error) {
 	u := &Users{
-		file: file, complain: complain, turns: make(chan struct{}, maxChecks), key: make([]byte, 32),
+		file: file, complain: complain, line: make(chan struct{}, maxWaiting),
+		turns: make(chan struct{}, max(1, runtime.NumCPU()/2)), key: make([]byte, 32),
 		known: make(map[string]time.Time),
 	}
 	_, _ = rand.Read(u.key) // it never fails
@@ -57,7 +66,9 @@ func ReadUsers(file string, complain func(format string, args ...any)) (*Users, 
 	if u.stamp, err = os.Stat(file); err != nil {
 		return nil, err
 	}
-	u.hashes, err = readUsers(file)
+	if u.hashes, err = readUsers(file); err == nil && len(u.hashes) == 0 {
+		err = fmt.Errorf("%s has no user who could sign in", file)
+	}
 	return u, err
 }
 
@@ -67,8 +78,15 @@ func readUsers(file string) (map[string][]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxUserFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxUserFile {
+		return nil, fmt.Errorf("%s has more than %d bytes", file, maxUserFile)
+	}
 	hashes := make(map[string][]byte)
-	lines := bufio.NewScanner(io.LimitReader(f, maxUserFile))
+	lines := bufio.NewScanner(bytes.NewReader(text))
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimSpace(lines.Text())
 		if line == "" || strings.HasPrefix(line, "#") {
@@ -93,9 +111,6 @@ func readUsers(file string) (map[string][]byte, error) {
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	if len(hashes) == 0 {
-		return nil, fmt.Errorf("%s has no user who could sign in", file)
 	}
 	return hashes, nil
 }
@@ -127,21 +142,19 @@ var errBusy = errors.New("too many passwords are being checked")
 
 // allow reports whether a name and a password belong together.
 func (u *Users) allow(ctx context.Context, name, password string) (bool, error) {
-	u.mu.Lock()
-	u.refresh()
-	hash, there := u.hashes[name]
-	if !there {
-		for _, hash = range u.hashes { // any: who guesses names learns nothing from the time that it takes
-			break
-		}
+	hash, there := u.hash(name)
+	if hash == nil {
+		return false, nil
 	}
-	mac := hmac.New(sha256.New, u.key)
-	_, _ = fmt.Fprintf(mac, "%q %q %q", name, password, hash) // to memory
-	proof := string(mac.Sum(nil))
-	known := there && time.Now().Before(u.known[proof])
-	u.mu.Unlock()
-	if known {
+	proof := u.mac(name, password, string(hash))
+	if there && u.remember(proof, false) {
 		return true, nil
+	}
+	select {
+	case u.line <- struct{}{}:
+		defer func() { <-u.line }()
+	default:
+		return false, errBusy
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
@@ -153,15 +166,56 @@ func (u *Users) allow(ctx context.Context, name, password string) (bool, error) 
 	fits := bcrypt.CompareHashAndPassword(hash, []byte(password)) == nil
 	<-u.turns
 	if !fits || !there {
+		u.refuse(name)
 		return false, nil
 	}
+	return u.remember(proof, true), nil
+}
+
+// hash returns the hash of a user's password. If there is no such user it is that of another one, always the same: who
+// guesses names learns nothing from the time that it takes. It is nil if there is no user at all.
+func (u *Users) hash(name string) (hash []byte, there bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if len(u.known) >= maxKnown {
-		clear(u.known)
+	u.refresh()
+	if hash, there = u.hashes[name]; there || len(u.hashes) == 0 {
+		return hash, there
 	}
-	u.known[proof] = time.Now().Add(knownTime)
-	return true, nil
+	names := slices.Sorted(maps.Keys(u.hashes))
+	return u.hashes[names[int(u.mac(name)[0])%len(names)]], false
+}
+
+// mac is what stands for several texts, and cannot be made without the key.
+func (u *Users) mac(texts ...string) string {
+	mac := hmac.New(sha256.New, u.key)
+	_, _ = fmt.Fprintf(mac, "%q", texts) // to memory
+	return string(mac.Sum(nil))
+}
+
+// remember reports whether a proof is known, or makes it known. It is known until it has not been used for a while.
+func (u *Users) remember(proof string, fits bool) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	now := time.Now()
+	if fits = fits || now.Before(u.known[proof]); fits {
+		if len(u.known) >= maxKnown {
+			clear(u.known)
+		}
+		u.known[proof] = now.Add(knownTime)
+	}
+	return fits
+}
+
+// refuse tells of wrong passwords, not of each if there are many.
+func (u *Users) refuse(name string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.refused++
+	if now := time.Now(); now.Sub(u.told) >= refusalTime {
+		name = head(name, maxForwarded)
+		u.complain("wrong name or password, the last for %q (%d since the last message)", name, u.refused)
+		u.refused, u.told = 0, now
+	}
 }
 
 // signedIn lets only users through, and everybody to what probes ask.
@@ -171,7 +225,8 @@ func (d *Dashboard) signedIn(next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, password, given := r.BasicAuth()
-		ok := r.URL.Path == "/livez" || r.URL.Path == "/readyz"
+		// Not a POST, for which there is no such probe, but a page that says so.
+		ok := r.Method != http.MethodPost && (r.URL.Path == "/livez" || r.URL.Path == "/readyz")
 		var err error
 		if given && !ok {
 			ok, err = d.cfg.Users.allow(r.Context(), name, password)
@@ -195,10 +250,13 @@ func (d *Dashboard) user(r *http.Request) (name, from string) {
 	peer, err := netip.ParseAddrPort(from)
 	trusted := func(proxy netip.Prefix) bool { return proxy.Contains(peer.Addr().Unmap()) }
 	if err == nil && slices.ContainsFunc(d.cfg.Proxies, trusted) {
-		name = head(r.Header.Get("X-Forwarded-User"), maxForwarded)
+		if list := r.Header.Values("X-Forwarded-User"); len(list) == 1 { // of two, the client may have sent one
+			name = head(list[0], maxForwarded)
+		}
 		if list := r.Header.Values("X-Forwarded-For"); len(list) > 0 {
 			last := list[len(list)-1] // the proxy has added its end; what stands before that is the client's
-			from = head(strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:]), maxForwarded)
+			last = strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:])
+			from = cmp.Or(head(last, maxForwarded), from)
 		}
 	}
 	if d.cfg.Users != nil {

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -82,6 +83,12 @@ func TestOnlyUsersSeeThePages(t *testing.T) {
 		if got := get(d, path); got.Code != http.StatusOK {
 			t.Errorf("%s: a probe gets %d", path, got.Code)
 		}
+		if got := ask(d, http.MethodPost, path, ""); got.Code != http.StatusUnauthorized {
+			t.Errorf("%s: a POST gets %d %s", path, got.Code, got.Body)
+		}
+	}
+	if len(complaints) != 1 || !strings.Contains(complaints[0], `the last for "`) {
+		t.Errorf("of many wrong passwords it tells %q", complaints)
 	}
 	if got := as(d, "bö", "", "/"); got.Code != http.StatusOK || !strings.Contains(got.Body.String(), "bö") {
 		t.Errorf("a name that is not ASCII: %d", got.Code)
@@ -97,7 +104,7 @@ func TestOnlyUsersSeeThePages(t *testing.T) {
 	}
 	for _, broken := range []func() error{
 		func() error { return os.WriteFile(file, []byte("ann:{SHA}abc\n"), 0o600) },
-		func() error { return os.WriteFile(file, nil, 0o600) },
+		func() error { return os.WriteFile(file, make([]byte, maxUserFile+1), 0o600) },
 		func() error { return os.Remove(file) },
 	} {
 		complaints = nil
@@ -113,13 +120,17 @@ func TestOnlyUsersSeeThePages(t *testing.T) {
 			t.Errorf("complaints: %q", complaints)
 		}
 	}
+	userFile(t, file)
+	if got := as(d, "cid", "x", "/"); got.Code != http.StatusUnauthorized {
+		t.Errorf("one whose line was removed, the last, gets %d", got.Code)
+	}
 	userFile(t, file, "dan", "y")
 	if got := as(d, "dan", "y", "/"); got.Code != http.StatusOK || as(d, "cid", "x", "/").Code == http.StatusOK {
 		t.Errorf("a file that is back is not used: %d", got.Code)
 	}
 }
 
-// A flood of wrong passwords does not keep out who has signed in, and takes two processors at most.
+// A flood of wrong passwords does not keep out who has signed in, and takes half of the processors at most.
 func TestPasswordsAreCheckedInTurns(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "users")
@@ -133,7 +144,7 @@ func TestPasswordsAreCheckedInTurns(t *testing.T) {
 	if got := as(d, "ann", "secret", "/"); got.Code != http.StatusOK {
 		t.Fatal(got.Code)
 	}
-	for range maxChecks {
+	for range cap(users.turns) {
 		users.turns <- struct{}{}
 	}
 	if got := as(d, "ann", "secret", "/"); got.Code != http.StatusOK {
@@ -148,14 +159,22 @@ func TestPasswordsAreCheckedInTurns(t *testing.T) {
 	if got.Code != http.StatusServiceUnavailable || got.Header().Get("Retry-After") == "" {
 		t.Errorf("a guess gets %d", got.Code)
 	}
-	<-users.turns
-	for range 2 * maxKnown { // proofs of other passwords of ann's are never kept
-		users.mu.Lock()
-		users.known[fmt.Sprint(len(users.known))] = time.Now().Add(time.Hour)
-		users.mu.Unlock()
+	for range maxWaiting {
+		users.line <- struct{}{}
 	}
+	if got := as(d, "ann", "guess", "/"); got.Code != http.StatusServiceUnavailable {
+		t.Errorf("a guess behind many gets %d", got.Code)
+	}
+	<-users.turns
+	<-users.line
 	if got := as(d, "ann", "guess", "/"); got.Code != http.StatusUnauthorized {
 		t.Errorf("a guess gets %d", got.Code)
+	}
+	for i := range 2 * maxKnown {
+		users.remember(strconv.Itoa(i), true)
+	}
+	if len(users.known) > maxKnown {
+		t.Errorf("%d proofs are kept", len(users.known))
 	}
 }
 
@@ -170,15 +189,16 @@ func TestFilesOfUsersThatAreWrongAreRefused(t *testing.T) {
 		return strings.Replace(string(h), "$04$", fmt.Sprintf("$%02d$", cost), 1)
 	}
 	for text, want := range map[string]string{
-		"":                                "has no user",
-		"# ann\n\n":                       "has no user",
-		"ann\n":                           `line 1: the hash of "ann" is not one of bcrypt: make it with htpasswd -nB`,
-		"\nann:$apr1$a$b\n":               `line 2: the hash of "ann" is not one of bcrypt`,
-		"ann:secret\n":                    "is not one of bcrypt",
-		":" + hash(4):                     "want NAME:HASH",
-		"ann:" + hash(15):                 `the hash of "ann" has cost 15, want at most 14`,
-		"a:" + hash(4) + "\na:" + hash(4): `line 2: "a" is there twice`,
-		strings.Repeat("x", 1<<17):        "too long",
+		"":                                  "has no user",
+		"# ann\n\n":                         "has no user",
+		"ann\n":                             `line 1: the hash of "ann" is not one of bcrypt: make it`,
+		"\nann:$apr1$a$b\n":                 `line 2: the hash of "ann" is not one of bcrypt`,
+		"ann:secret\n":                      "is not one of bcrypt",
+		":" + hash(4):                       "want NAME:HASH",
+		"ann:" + hash(15):                   `the hash of "ann" has cost 15, want at most 14`,
+		"a:" + hash(4) + "\na:" + hash(4):   `line 2: "a" is there twice`,
+		strings.Repeat("x", 1<<17):          "too long",
+		strings.Repeat("\n", maxUserFile+1): "has more than",
 	} {
 		file := filepath.Join(dir, "users")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -203,6 +223,7 @@ func TestViewersAreWhoTheirProxySays(t *testing.T) {
 		{"10.0.0.7:1", "ann", "192.0.2.9", "ann at 192.0.2.9"},
 		{"[::ffff:10.0.0.7]:1", "ann", "spoofed, 192.0.2.9", "ann at 192.0.2.9"},
 		{"[::1]:1", "", "", "[::1]:1"},
+		{"[::1]:1", "", "192.0.2.9, ", "[::1]:1"},
 		{"10.0.1.7:1", "ann", "192.0.2.9", "10.0.1.7:1"},
 		{"@", "ann", "192.0.2.9", "@"},
 	} {
@@ -214,6 +235,11 @@ func TestViewersAreWhoTheirProxySays(t *testing.T) {
 		}
 		if got := d.viewer(r); got != test.want {
 			t.Errorf("%+v: got %q", test, got)
+		}
+		forged := r.Clone(t.Context())
+		forged.Header.Add("X-Forwarded-User", "boss")
+		if got := d.viewer(forged); strings.Contains(got, "ann") || strings.Contains(got, "boss") {
+			t.Errorf("%+v: with two names: %q", test, got)
 		}
 		got := httptest.NewRecorder()
 		d.ServeHTTP(got, r)

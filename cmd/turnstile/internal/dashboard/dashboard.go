@@ -35,7 +35,7 @@ type Config struct {
 	Changes  bool     // allow to revoke locks, and to change queues
 	Data     bool     // show the data of nodes
 
-	Users   *Users         // who must sign in; nil if nobody has to
+	Users   *Users         // who may sign in; nil if all may see the pages
 	Proxies []netip.Prefix // whose word is taken for who a viewer is and where from
 	TLS     *tls.Config    // nil for clear text
 

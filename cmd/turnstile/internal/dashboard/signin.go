@@ -218,7 +218,7 @@ func (u *Users) refuse(name string) {
 	}
 }
 
-// signedIn lets only users through, and everybody to what probes ask.
+// signedIn lets only users through, but for what probes ask.
 func (d *Dashboard) signedIn(next http.Handler) http.Handler {
 	if d.cfg.Users == nil {
 		return next

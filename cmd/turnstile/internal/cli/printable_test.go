@@ -175,6 +175,7 @@ var rawOutput = map[string]string{
 	"queuecmd/take.go": "bodies, by way of App.Bytes", "queuecmd/items.go": "a body, by way of App.Bytes",
 	"backup.go":       "the backup",
 	"restore.go":      "the log, which quotes",
+	"dashboard.go":    "the log, which quotes",
 	"locks.go":        "a table, by way of command.Fprintf",
 	"locks_watch.go":  "a terminal, whose lines are made by command.Fprintf",
 	"top.go":          "a terminal; package top escapes what it draws",

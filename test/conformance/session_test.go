@@ -123,10 +123,10 @@ var sessionCases = []testCase{
 		a := s.open("a")
 		r := s.root
 		b := s.dial("b")
-		b.hello(wire.ConnectRequest{Timeout: 1000, HasReadOnly: true})
+		b.hello(wire.ConnectRequest{Timeout: 3000, HasReadOnly: true}) // a loaded machine stalls for a second
 		b.each(create(r+"/e", "", 1))
 		s.quietly(func() {
-			for range 20 {
+			for range 40 {
 				s.wait(100 * time.Millisecond)
 				b.each(ping())
 			}

@@ -242,6 +242,7 @@ func TestDashboardChangesQueues(t *testing.T) {
 		return n
 	}
 	change("pause", "reason", "mail is down")
+	until(t, base+"changes", 200, ">done<") // before that it is only asked for
 	until(t, base+"queue?path=/mail", 200, "mail is down")
 	if n := count(); n.Paused == nil || n.Paused.Reason != "mail is down" {
 		t.Errorf("it is not paused: %+v", n)

@@ -75,7 +75,8 @@ func stamps(names Names) (s [3]os.FileInfo) {
 	return s
 }
 
-func changed(a, b os.FileInfo) bool {
+// Changed reports whether a file is not the one that it was, as far as os.Stat tells. Either is nil if it is missing.
+func Changed(a, b os.FileInfo) bool {
 	if a == nil || b == nil {
 		return a != b
 	}
@@ -88,7 +89,7 @@ func (f *Files) refresh() {
 	now := stamps(f.names)
 	same := true
 	for i := range now {
-		same = same && !changed(now[i], f.stamps[i])
+		same = same && !Changed(now[i], f.stamps[i])
 	}
 	if same {
 		return

@@ -101,7 +101,8 @@ var rules = []rule{
 	{
 		path: "cmd/turnstile/internal/dashboard",
 		ours: []string{
-			"cmd/turnstile/internal/cli/command", "cmd/turnstile/internal/ensemble", "internal/survey", "lock", "zk",
+			"cmd/turnstile/internal/cli/command", "cmd/turnstile/internal/ensemble", "internal/certfile",
+			"internal/survey", "lock", "zk",
 		},
 		foreign: []string{"golang.org/x/crypto"},
 	},

@@ -65,11 +65,11 @@ It changes nothing without --allow-changes. With it, holders can be asked to rel
 must be given, or it is taken from them by force, once the last part of its path was typed; and queues can be
 paused, and all their dead letters requeued or removed.
 
-Whoever reaches the address sees everything, and with --allow-changes may change all that. So it listens on this machine
-alone, unless it asks for a password (--user-file) and speaks TLS (--listen-cert, --listen-key), or --insecure is
-given. A proxy that does both can stand in front of it: give the proxy's name with --host, and its address with
---trust-proxy for its X-Forwarded-User and X-Forwarded-For to say who has asked for a change. The proxy must set
-both itself, whatever its client has sent.
+All who reach the address see everything, and with --allow-changes may change all that. So it listens on this
+machine alone, unless it asks for a password (--user-file) and speaks TLS (--listen-cert, --listen-key), or
+--insecure is given. A proxy that does both can stand in front of it: give the proxy's name with --host. With
+--trust-proxy and the proxy's address, changes are recorded under the user and the address in its headers
+X-Forwarded-User and X-Forwarded-For, which it must set itself, whatever its client has sent.
 
 The file of users has a line for each: what htpasswd -nB NAME prints. It is read again when it has changed, and
 so are the certificate and its key.
@@ -89,7 +89,7 @@ It serves /livez and /readyz (503 while no server is connected) as well, until a
 			if err := d.checkListen(cmd); err != nil {
 				return err
 			}
-			if err := d.audience(&d.config); err != nil {
+			if err := d.audience(); err != nil {
 				return command.Usage(cmd, err)
 			}
 			return command.UntilSignal(cmd.Context(), func(ctx context.Context) error {
@@ -154,7 +154,8 @@ func (d *dashboardCall) local() bool {
 }
 
 // audience sets who may see the pages, and whom it believes.
-func (d *dashboardCall) audience(cfg *dashboard.Config) (err error) {
+func (d *dashboardCall) audience() (err error) {
+	cfg := &d.config
 	if d.users != "" {
 		if cfg.Users, err = dashboard.ReadUsers(d.users, cfg.Audit); err != nil {
 			return fmt.Errorf("--user-file: %w", err)

@@ -288,10 +288,7 @@ func TestServeHasADashboard(t *testing.T) {
 		"--dashboard", "127.0.0.1:0",
 	}
 	r := start(t, append(args, cert...)...)
-	var ready struct {
-		Addresses []string
-		Dashboard string
-	}
+	var ready struct{ Dashboard string }
 	if err := json.Unmarshal([]byte(r.line()), &ready); err != nil {
 		t.Fatal(err)
 	}

@@ -304,16 +304,7 @@ func (s *serving) run(ctx context.Context, cfg server.Config) error {
 	watching, unwatch := context.WithCancel(ctx)
 	defer unwatch()
 	group.Go(func() { manager.watch(watching, func() { srv.Sessions() }) })
-	shown := make(chan struct{})
-	go func() {
-		defer close(shown)
-		if board == nil {
-			return
-		}
-		if err := board.serve(watching, srv, &cfg); watching.Err() == nil {
-			cfg.Logger.Error("the dashboard has ended", "err", err)
-		}
-	}()
+	shown := board.start(watching, srv, &cfg)
 	select {
 	case <-ctx.Done():
 		cfg.Logger.Info("ending", "why", context.Cause(ctx).Error())

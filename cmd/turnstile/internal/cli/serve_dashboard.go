@@ -65,6 +65,22 @@ func (b *board) close() {
 	}
 }
 
+// start serves the dashboard, if there is one, until ctx ends. It returns a channel that is closed once it has ended.
+func (b *board) start(ctx context.Context, srv *server.Server, cfg *server.Config) <-chan struct{} {
+	done := make(chan struct{})
+	if b == nil {
+		close(done)
+		return done
+	}
+	go func() {
+		defer close(done)
+		if err := b.serve(ctx, srv, cfg); ctx.Err() == nil {
+			cfg.Logger.Error("the dashboard has ended", "err", err)
+		}
+	}()
+	return done
+}
+
 // serve serves the dashboard of a server, which has an address without TLS, until ctx ends.
 func (b *board) serve(ctx context.Context, srv *server.Server, cfg *server.Config) error {
 	defer b.close() // also if no client connects: then a browser is refused, and does not wait

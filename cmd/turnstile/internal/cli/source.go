@@ -119,13 +119,13 @@ func pauseQueue(ctx context.Context, client *zk.Client, path string, pause bool,
 	if err != nil {
 		return err
 	}
-	if pause {
-		err = q.Pause(ctx, reason)
-	} else {
-		err = q.Resume(ctx)
+	if !pause {
+		return errors.Join(q.Resume(ctx), q.Close(ctx))
 	}
-	if now, perr := q.Paused(ctx); err == nil && perr == nil && pause && now != nil && now.Reason != reason {
-		err = fmt.Errorf("it was paused before: %s", now.Reason)
+	if err = q.Pause(ctx, reason); err == nil {
+		if now, perr := q.Paused(ctx); perr == nil && now != nil && now.Reason != reason {
+			err = fmt.Errorf("it was paused before: %s", now.Reason)
+		}
 	}
 	return errors.Join(err, q.Close(ctx))
 }

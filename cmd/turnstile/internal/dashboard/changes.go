@@ -54,7 +54,7 @@ type issued struct {
 type actionOf struct {
 	page, path string // of what is changed
 	text       string // what is done
-	from       string // who has asked for it
+	from       string // the user and the address that asked for it
 	reason     string
 	at         time.Time
 	result     string // while it is under way, how far it is
@@ -256,6 +256,14 @@ func see(w http.ResponseWriter, page, path string) {
 	}
 	w.Header().Set("Location", to)
 	w.WriteHeader(http.StatusSeeOther)
+}
+
+// form makes the page a form: again, if there was a problem with the last one, with the reason that was typed.
+func (p *page) form(r *http.Request, problem string) (reason string) {
+	if problem != "" {
+		p.status = http.StatusUnprocessableEntity
+	}
+	return command.Printable(head(r.PostFormValue("reason"), maxReason))
 }
 
 // parseForm reads a form, or answers that it cannot be read.

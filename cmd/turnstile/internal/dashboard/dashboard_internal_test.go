@@ -428,23 +428,16 @@ func TestRevocationIsConfirmed(t *testing.T) {
 		)
 		otherNode := strings.Replace(page, "report/0", "report/1", 1)
 		otherToken := strings.Replace(page, "token=1", "token=2", 1)
-		post := func(path string, fields ...string) *httptest.ResponseRecorder {
-			v := url.Values{}
-			for i := 0; i < len(fields); i += 2 {
-				v.Set(fields[i], fields[i+1])
-			}
-			return ask(d, http.MethodPost, path, v.Encode(), "Content-Type", "application/x-www-form-urlencoded")
-		}
 		ticket := func(path string) string { return form(t, get(d, path).Body.String()) }
 		for name, got := range map[string]*httptest.ResponseRecorder{
-			"without a ticket":      post(page, "reason", "x"),
-			"with a made-up ticket": post(page, "reason", "x", "ticket", "AAAA"),
-			"without a reason":      post(page, "ticket", ticket(page)),
-			"with another's ticket": post(page, "reason", "x", "ticket", ticket(other)),
-			"with another node":     post(otherNode, "reason", "x", "ticket", ticket(page)),
-			"with another token":    post(otherToken, "reason", "x", "ticket", ticket(page)),
-			"with a long reason":    post(page, "reason", strings.Repeat("x", 5000), "ticket", ticket(page)),
-			"by force, unconfirmed": post(page, "force", "yes", "confirm", "Report", "ticket", ticket(page)),
+			"without a ticket":      send(d, page, "reason", "x"),
+			"with a made-up ticket": send(d, page, "reason", "x", "ticket", "AAAA"),
+			"without a reason":      send(d, page, "ticket", ticket(page)),
+			"with another's ticket": send(d, page, "reason", "x", "ticket", ticket(other)),
+			"with another node":     send(d, otherNode, "reason", "x", "ticket", ticket(page)),
+			"with another token":    send(d, otherToken, "reason", "x", "ticket", ticket(page)),
+			"with a long reason":    send(d, page, "reason", strings.Repeat("x", 5000), "ticket", ticket(page)),
+			"by force, unconfirmed": send(d, page, "force", "yes", "confirm", "Report", "ticket", ticket(page)),
 			"from another site": ask(d, http.MethodPost, page, "reason=x&ticket="+ticket(page),
 				"Content-Type", "application/x-www-form-urlencoded", "Origin", "http://evil.example.com"),
 			"from another site, says the browser": ask(d, http.MethodPost, page, "reason=x&ticket="+ticket(page),
@@ -458,22 +451,22 @@ func TestRevocationIsConfirmed(t *testing.T) {
 		}
 		old := ticket(page)
 		time.Sleep(ticketTime + time.Second) // in a bubble
-		if got := post(page, "reason", "x", "ticket", old); got.Code != http.StatusUnprocessableEntity {
+		if got := send(d, page, "reason", "x", "ticket", old); got.Code != http.StatusUnprocessableEntity {
 			t.Errorf("with an old ticket: %d", got.Code)
 		}
 		if len(w.revoked) != 0 {
 			t.Fatalf("revoked: %q", w.revoked)
 		}
 		one := ticket(page)
-		got := post(page, "reason", " stuck <b> ", "ticket", one)
+		got := send(d, page, "reason", " stuck <b> ", "ticket", one)
 		if got.Code != http.StatusSeeOther || got.Header().Get("Location") != "lock?path=%2Fjobs%2Freport" {
 			t.Errorf("%d %v", got.Code, got.Header())
 		}
-		if got := post(page, "reason", "again", "ticket", one); got.Code != http.StatusUnprocessableEntity ||
+		if got := send(d, page, "reason", "again", "ticket", one); got.Code != http.StatusUnprocessableEntity ||
 			!strings.Contains(got.Body.String(), `value="again"`) {
 			t.Errorf("with a used ticket: %d %s", got.Code, got.Body)
 		}
-		got = post(page, "force", "yes", "confirm", "report", "ticket", ticket(page))
+		got = send(d, page, "force", "yes", "confirm", "report", "ticket", ticket(page))
 		if got.Code != http.StatusSeeOther {
 			t.Errorf("by force: %d %s", got.Code, got.Body)
 		}

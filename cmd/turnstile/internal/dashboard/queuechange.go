@@ -27,7 +27,7 @@ type queueChange struct {
 // queueChanges are what can be done to a queue, in the order of their buttons.
 var queueChanges = []queueChange{ //nolint:gochecknoglobals // a table
 	{
-		Name: "pause", Title: "Pause", Button: "Pause", Reason: true,
+		Name: pauses, Title: "Pause", Button: "Pause", Reason: true,
 		Lead: "All consumers of this queue, in all processes, then take no more items until it is resumed. Items in " +
 			"hand can be finished, and new items can be put.",
 	},
@@ -37,7 +37,7 @@ var queueChanges = []queueChange{ //nolint:gochecknoglobals // a table
 		Lead: "All dead letters go back into the queue, behind what has arrived by now, with all attempts before them.",
 	},
 	{
-		Name: "purge", Title: "Remove dead letters", Button: "Remove all", Dead: true, Danger: true,
+		Name: removes, Title: "Remove dead letters", Button: "Remove all", Dead: true, Danger: true,
 		Lead: "All dead letters are removed for good.",
 	},
 }
@@ -45,15 +45,22 @@ var queueChanges = []queueChange{ //nolint:gochecknoglobals // a table
 const (
 	pauseTime    = 30 * time.Second
 	letterTime   = 24 * time.Hour
-	queueChanged = "changequeue"
+	queueChanged = "changequeue" // the name of the page
+
+	pauses, removes = "pause", "purge" // names of changes
 )
+
+// href is the address of the form for a queue.
+func (c *queueChange) href(path string) string {
+	return queueChanged + "?" + url.Values{"path": {path}, "do": {c.Name}}.Encode()
+}
 
 // fits reports whether there is something to do for the change.
 func (c *queueChange) fits(n ensemble.Queue) bool {
 	switch {
 	case c.Dead:
 		return n.Dead > 0
-	case c.Reason:
+	case c.Name == pauses:
 		return n.Paused == ""
 	}
 	return n.Paused != ""
@@ -72,7 +79,7 @@ func (d *Dashboard) queueButtons(path string, n ensemble.Queue) (all, dead []but
 	}
 	for i := range queueChanges {
 		c := &queueChanges[i]
-		b := button{c.Button, queueChanged + "?" + url.Values{"path": {path}, "do": {c.Name}}.Encode(), c.Danger}
+		b := button{c.Button, c.href(path), c.Danger}
 		switch {
 		case !c.fits(n):
 		case c.Dead:
@@ -117,7 +124,7 @@ func (d *Dashboard) queueChangePage(r *http.Request, problem string) *page {
 	p := d.newPage(r, queueChanged, c.Title)
 	b := queueChangeBody{
 		queueChange: c, Queue: linkTo("queue", want.path), Error: problem, Last: clean(lastPart(want.path)),
-		Action: queueChanged + "?" + url.Values{"path": {want.path}, "do": {c.Name}}.Encode(),
+		Action: c.href(want.path),
 	}
 	n, why := d.countsOf(r.Context(), want.path)
 	switch {
@@ -129,12 +136,7 @@ func (d *Dashboard) queueChangePage(r *http.Request, problem string) *page {
 	default:
 		b.Why = "There is nothing to do for this queue now."
 	}
-	if problem != "" {
-		p.status = http.StatusUnprocessableEntity
-	}
-	if r.Method == http.MethodPost {
-		b.Typed = command.Printable(head(r.PostFormValue("reason"), maxReason))
-	}
+	b.Typed = p.form(r, problem)
 	p.Body = b
 	return p
 }
@@ -199,12 +201,12 @@ func (d *Dashboard) beginChange(r *http.Request, c *queueChange, want ticket, re
 		page: "queue", path: want.path, text: c.Title, reason: reason, result: "under way", long: c.Dead,
 	}
 	limit, do := pauseTime, func(ctx context.Context) (string, error) {
-		return "done", d.source.Pause(ctx, want.path, c.Reason, reason)
+		return "done", d.source.Pause(ctx, want.path, c.Name == pauses, reason)
 	}
 	if c.Dead {
 		limit, do = letterTime, func(ctx context.Context) (string, error) {
 			done := 0
-			err := d.source.Letters(ctx, want.path, c.Danger, count, func(more int) {
+			err := d.source.Letters(ctx, want.path, c.Name == removes, count, func(more int) {
 				done += more
 				d.changes.note(a, fmt.Sprintf("%d of %d so far", done, count))
 			})

@@ -45,12 +45,7 @@ func (d *Dashboard) revokePage(r *http.Request, problem string) *page {
 		b.Since = p.ago(holder.Since)
 		b.Ticket = d.changes.issue(want, 0)
 	}
-	if problem != "" {
-		p.status = http.StatusUnprocessableEntity
-	}
-	if r.Method == http.MethodPost {
-		b.Reason = command.Printable(head(r.PostFormValue("reason"), maxReason))
-	}
+	b.Reason = p.form(r, problem)
 	p.Body = b
 	return p
 }

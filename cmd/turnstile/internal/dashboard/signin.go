@@ -24,6 +24,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/bcrypt"
+
+	"github.com/seed-a3166700/turnstile/internal/certfile"
 )
 
 const (
@@ -118,12 +120,8 @@ func readUsers(file string) (map[string][]byte, error) {
 // refresh reads the file again if it has changed. The caller holds u.mu.
 func (u *Users) refresh() {
 	now, err := os.Stat(u.file)
-	if err == nil && u.stamp != nil && now.Size() == u.stamp.Size() && now.ModTime().Equal(u.stamp.ModTime()) &&
-		os.SameFile(now, u.stamp) {
+	if !certfile.Changed(now, u.stamp) {
 		return
-	}
-	if err != nil && u.stamp == nil {
-		return // that was told
 	}
 	u.stamp = now // from before it is read, so that a change meanwhile is noticed; nil if it is not there
 	var hashes map[string][]byte

@@ -451,9 +451,11 @@ func TestPartiesOfOneProcessShareLists(t *testing.T) {
 		rounds := newRounds(t, w.Client(t, timeout), n, barrier.FailRound)
 		come, release := context.WithCancel(t.Context())
 		var lists, sentries atomic.Int32
+		var leaving atomic.Bool // from then on each that becomes the first lists the others
 		w.Control(func(r zktest.Request) zktest.Fault {
-			if r.Path == path+"/sentries" && r.Op == zktest.OpGetChildren {
+			if r.Path == path+"/sentries" && r.Op == zktest.OpGetChildren && !leaving.Load() {
 				lists.Add(1)
+				return zktest.DelayReply(time.Millisecond) // of the bubble: all that can ask meanwhile have asked
 			}
 			if r.Op == zktest.OpCreate && strings.HasPrefix(r.Path, path+"/sentries/") && sentries.Add(1) > 0 {
 				return zktest.Until(come)
@@ -466,6 +468,7 @@ func TestPartiesOfOneProcessShareLists(t *testing.T) {
 				p, err := rounds.Join(t.Context())
 				if err == nil {
 					_, err = p.Arrive(t.Context())
+					leaving.Store(true)
 				}
 				if err == nil {
 					err = p.Leave(t.Context())

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/crypto/bcrypt"
@@ -47,87 +48,89 @@ func as(d *Dashboard, user, password, path string) *httptest.ResponseRecorder {
 
 func TestOnlyUsersSeeThePages(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "users")
-	userFile(t, file, "ann", "secret of ann", "bö", "")
-	var mu sync.Mutex
-	var complaints []string
-	users, err := ReadUsers(file, func(format string, args ...any) {
-		mu.Lock()
-		defer mu.Unlock()
-		complaints = append(complaints, fmt.Sprintf(format, args...))
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, s := ordinary()
-	d := board(t, w, s, Config{Users: users, Changes: true})
-	for _, path := range append(allPages, "/style.css", "/live.js") {
-		for name, got := range map[string]*httptest.ResponseRecorder{
-			"no one": get(d, path), "another": as(d, "bob", "secret of ann", path),
-			"another password": as(d, "ann", "Secret of ann", path), "no name": as(d, "", "", path),
-			"bearer": get(d, path, "Authorization", "Bearer secret of ann"),
-		} {
-			asked := strings.HasPrefix(got.Header().Get("WWW-Authenticate"), "Basic ")
-			if got.Code != http.StatusUnauthorized || !asked || got.Body.Len() > 100 {
-				t.Errorf("%s: %s sees %d %s", path, name, got.Code, got.Body)
-			}
-		}
-		if got := as(d, "ann", "secret of ann", path); got.Code == http.StatusUnauthorized {
-			t.Errorf("%s: ann sees %d", path, got.Code)
-		}
-	}
-	if len(users.known) != 1 {
-		t.Errorf("%d proofs are kept, want ann's", len(users.known))
-	}
-	for _, path := range []string{"/livez", "/readyz"} {
-		if got := get(d, path); got.Code != http.StatusOK {
-			t.Errorf("%s: a probe gets %d", path, got.Code)
-		}
-		if got := ask(d, http.MethodPost, path, ""); got.Code != http.StatusUnauthorized {
-			t.Errorf("%s: a POST gets %d %s", path, got.Code, got.Body)
-		}
-	}
-	if len(complaints) != 1 || !strings.Contains(complaints[0], `the last for "`) {
-		t.Errorf("of many wrong passwords it tells %q", complaints)
-	}
-	if got := as(d, "bö", "", "/"); got.Code != http.StatusOK || !strings.Contains(got.Body.String(), "bö") {
-		t.Errorf("a name that is not ASCII: %d", got.Code)
-	}
-
-	userFile(t, file, "ann", "another", "cid", "x")
-	for user, want := range map[[2]string]int{
-		{"ann", "secret of ann"}: 401, {"ann", "another"}: 200, {"bö", ""}: 401, {"cid", "x"}: 200,
-	} {
-		if got := as(d, user[0], user[1], "/"); got.Code != want {
-			t.Errorf("after a change %q get %d, want %d", user, got.Code, want)
-		}
-	}
-	for _, broken := range []func() error{
-		func() error { return os.WriteFile(file, []byte("ann:{SHA}abc\n"), 0o600) },
-		func() error { return os.WriteFile(file, make([]byte, maxUserFile+1), 0o600) },
-		func() error { return os.Remove(file) },
-	} {
-		complaints = nil
-		if err := broken(); err != nil {
+	synctest.Test(t, func(t *testing.T) { // in which the passwords take no time to check
+		file := filepath.Join(t.TempDir(), "users")
+		userFile(t, file, "ann", "secret of ann", "bö", "")
+		var mu sync.Mutex
+		var complaints []string
+		users, err := ReadUsers(file, func(format string, args ...any) {
+			mu.Lock()
+			defer mu.Unlock()
+			complaints = append(complaints, fmt.Sprintf(format, args...))
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
-		for range 3 {
-			if got := as(d, "cid", "x", "/"); got.Code != http.StatusOK {
-				t.Errorf("with a broken file cid gets %d", got.Code)
+		w, s := ordinary()
+		d := board(t, w, s, Config{Users: users, Changes: true})
+		for _, path := range append(allPages, "/style.css", "/live.js") {
+			for name, got := range map[string]*httptest.ResponseRecorder{
+				"no one": get(d, path), "another": as(d, "bob", "secret of ann", path),
+				"another password": as(d, "ann", "Secret of ann", path), "no name": as(d, "", "", path),
+				"bearer": get(d, path, "Authorization", "Bearer secret of ann"),
+			} {
+				asked := strings.HasPrefix(got.Header().Get("WWW-Authenticate"), "Basic ")
+				if got.Code != http.StatusUnauthorized || !asked || got.Body.Len() > 100 {
+					t.Errorf("%s: %s sees %d %s", path, name, got.Code, got.Body)
+				}
+			}
+			if got := as(d, "ann", "secret of ann", path); got.Code == http.StatusUnauthorized {
+				t.Errorf("%s: ann sees %d", path, got.Code)
 			}
 		}
-		if len(complaints) != 1 || !strings.Contains(complaints[0], "the former users stay") {
-			t.Errorf("complaints: %q", complaints)
+		if len(users.known) != 1 {
+			t.Errorf("%d proofs are kept, want ann's", len(users.known))
 		}
-	}
-	userFile(t, file)
-	if got := as(d, "cid", "x", "/"); got.Code != http.StatusUnauthorized {
-		t.Errorf("one whose line was removed, the last, gets %d", got.Code)
-	}
-	userFile(t, file, "dan", "y")
-	if got := as(d, "dan", "y", "/"); got.Code != http.StatusOK || as(d, "cid", "x", "/").Code == http.StatusOK {
-		t.Errorf("a file that is back is not used: %d", got.Code)
-	}
+		for _, path := range []string{"/livez", "/readyz"} {
+			if got := get(d, path); got.Code != http.StatusOK {
+				t.Errorf("%s: a probe gets %d", path, got.Code)
+			}
+			if got := ask(d, http.MethodPost, path, ""); got.Code != http.StatusUnauthorized {
+				t.Errorf("%s: a POST gets %d %s", path, got.Code, got.Body)
+			}
+		}
+		if len(complaints) != 1 || !strings.Contains(complaints[0], `the last for "`) {
+			t.Errorf("of many wrong passwords it tells %q", complaints)
+		}
+		if got := as(d, "bö", "", "/"); got.Code != http.StatusOK || !strings.Contains(got.Body.String(), "bö") {
+			t.Errorf("a name that is not ASCII: %d", got.Code)
+		}
+
+		userFile(t, file, "ann", "another", "cid", "x")
+		for user, want := range map[[2]string]int{
+			{"ann", "secret of ann"}: 401, {"ann", "another"}: 200, {"bö", ""}: 401, {"cid", "x"}: 200,
+		} {
+			if got := as(d, user[0], user[1], "/"); got.Code != want {
+				t.Errorf("after a change %q get %d, want %d", user, got.Code, want)
+			}
+		}
+		for _, broken := range []func() error{
+			func() error { return os.WriteFile(file, []byte("ann:{SHA}abc\n"), 0o600) },
+			func() error { return os.WriteFile(file, make([]byte, maxUserFile+1), 0o600) },
+			func() error { return os.Remove(file) },
+		} {
+			complaints = nil
+			if err := broken(); err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				if got := as(d, "cid", "x", "/"); got.Code != http.StatusOK {
+					t.Errorf("with a broken file cid gets %d", got.Code)
+				}
+			}
+			if len(complaints) != 1 || !strings.Contains(complaints[0], "the former users stay") {
+				t.Errorf("complaints: %q", complaints)
+			}
+		}
+		userFile(t, file)
+		if got := as(d, "cid", "x", "/"); got.Code != http.StatusUnauthorized {
+			t.Errorf("one whose line was removed, the last, gets %d", got.Code)
+		}
+		userFile(t, file, "dan", "y")
+		if got := as(d, "dan", "y", "/"); got.Code != http.StatusOK || as(d, "cid", "x", "/").Code == http.StatusOK {
+			t.Errorf("a file that is back is not used: %d", got.Code)
+		}
+	})
 }
 
 // A flood of wrong passwords does not keep out who has signed in, and takes half of the processors at most.

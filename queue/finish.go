@@ -102,6 +102,9 @@ func (it *Item) retry(ctx context.Context, delay time.Duration, reason string) e
 	limit := it.co.d.cfg.MaxAttempts
 	if limit > 0 && it.attempt >= limit {
 		text := fmt.Sprintf("%d attempts failed", it.attempt)
+		if it.attempt == 1 {
+			text = "1 attempt failed"
+		}
 		if reason != "" {
 			text += ", the last one: " + reason
 		}

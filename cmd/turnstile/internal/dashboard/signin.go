@@ -138,8 +138,8 @@ func (u *Users) refresh() {
 // errBusy is returned when others' passwords are being checked all the time.
 var errBusy = errors.New("too many passwords are being checked")
 
-// allow reports whether a name and a password belong together.
-func (u *Users) allow(ctx context.Context, name, password string) (bool, error) {
+// allow reports whether a name and a password belong together. from is where they come from.
+func (u *Users) allow(ctx context.Context, name, password, from string) (bool, error) {
 	hash, there := u.hash(name)
 	if hash == nil {
 		return false, nil
@@ -164,7 +164,7 @@ func (u *Users) allow(ctx context.Context, name, password string) (bool, error) 
 	fits := bcrypt.CompareHashAndPassword(hash, []byte(password)) == nil
 	<-u.turns
 	if !fits || !there {
-		u.refuse(name)
+		u.refuse(name, from)
 		return false, nil
 	}
 	return u.remember(proof, true), nil
@@ -205,13 +205,13 @@ func (u *Users) remember(proof string, fits bool) bool {
 }
 
 // refuse tells of wrong passwords, not of each if there are many.
-func (u *Users) refuse(name string) {
+func (u *Users) refuse(name, from string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.refused++
 	if now := time.Now(); now.Sub(u.told) >= refusalTime {
 		name = head(name, maxForwarded)
-		u.complain("wrong name or password, the last for %q (%d since the last message)", name, u.refused)
+		u.complain("wrong name or password, the last for %q from %q (%d since the last message)", name, from, u.refused)
 		u.refused, u.told = 0, now
 	}
 }
@@ -227,7 +227,8 @@ func (d *Dashboard) signedIn(next http.Handler) http.Handler {
 		ok := r.Method != http.MethodPost && (r.URL.Path == "/livez" || r.URL.Path == "/readyz")
 		var err error
 		if given && !ok {
-			ok, err = d.cfg.Users.allow(r.Context(), name, password)
+			_, from := d.user(r)
+			ok, err = d.cfg.Users.allow(r.Context(), name, password, from)
 		}
 		switch {
 		case ok:

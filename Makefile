@@ -33,7 +33,7 @@ package: ## Build the deb and the rpm package into dist/, for the processor of G
 image: ## Build a container image into dist/, a tar for "podman load" or "docker load", for the processor of GOARCH
 	@.ci/package dist image
 
-test: ## Run every kind of test, in at most ten minutes; first lists missing peers, last what was skipped
+test: ## Run every kind of test, in ten to thirty minutes; first lists missing peers, last what was skipped
 	@.ci/peers
 	@.ci/test
 

@@ -89,7 +89,7 @@ func TestOnlyUsersSeeThePages(t *testing.T) {
 				t.Errorf("%s: a POST gets %d %s", path, got.Code, got.Body)
 			}
 		}
-		if len(complaints) != 1 || !strings.Contains(complaints[0], `from "192.0.2.1:`) {
+		if len(complaints) != 1 || !strings.Contains(complaints[0], `the last for "bob" from "192.0.2.1:`) {
 			t.Errorf("of many wrong passwords it tells %q", complaints)
 		}
 		if got := as(d, "bö", "", "/"); got.Code != http.StatusOK || !strings.Contains(got.Body.String(), "bö") {

@@ -20,7 +20,7 @@ import (
 // startWith starts a server on a disk behind a gate. The test must close the server.
 func startWith(t *testing.T, g *gate) *Server {
 	t.Helper()
-	s, err := start(t.Context(), Config{Data: "data", Listen: []string{"127.0.0.1:0"}},
+	s, err := start(t.Context(), Config{Data: "data", Listen: []string{"127.0.0.1:0"}, MaxSessionTimeout: time.Hour},
 		disk{fs: errorfs.Wrap(vfs.NewMem(), g)})
 	if err != nil {
 		t.Fatal(err)

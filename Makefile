@@ -16,6 +16,8 @@ ITEMS       ?= 1000000
 
 # By default, each process with the race detector waits for a second at its end.
 export GORACE ?= atexit_sleep_ms=0
+# As in .ci/env.
+export GOFLAGS += -trimpath -tags=pebblegozstd
 
 .DEFAULT_GOAL := help
 .PHONY: help build package image test check soak conformance interop lin partitions hostile deep fuzz bench herd \
@@ -25,7 +27,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build ./bin/turnstile
-	$(GO) build -trimpath -o bin/turnstile ./cmd/turnstile
+	$(GO) build -o bin/turnstile ./cmd/turnstile
 
 package: ## Build the deb and the rpm package into dist/, for the processor of GOARCH
 	@.ci/package dist deb rpm

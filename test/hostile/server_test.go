@@ -41,6 +41,7 @@ func serve(t *testing.T) *process {
 	exe, users := filepath.Join(dir, "turnstile"), filepath.Join(dir, "users")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", exe,
 		"github.com/seed-a3166700/turnstile/cmd/turnstile")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as releases are
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}

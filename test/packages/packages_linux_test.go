@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -365,7 +366,8 @@ func TestScriptsAreCleanShell(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.CommandContext(t.Context(), "shellcheck", append(scripts, own...)...).CombinedOutput()
+	args := slices.Concat([]string{"-x", "-P", "../.."}, scripts, own)
+	out, err := exec.CommandContext(t.Context(), "shellcheck", args...).CombinedOutput()
 	if err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

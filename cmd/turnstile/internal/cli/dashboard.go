@@ -71,8 +71,9 @@ machine alone, unless it asks for a password (--user-file) and speaks TLS (--lis
 --trust-proxy and the proxy's address, changes are recorded under the user and the address in its headers
 X-Forwarded-User and X-Forwarded-For, which it must set itself, whatever its client has sent.
 
-The file of users has a line for each: what htpasswd -nB NAME prints. It is read again when it has changed, and
-so are the certificate and its key.
+The file of users has a line for each: what htpasswd -nB NAME prints; or for a program, which sends a token
+("Authorization: Bearer TOKEN"), NAME: and the token's hash, which printf %s TOKEN | sha256sum prints. It is
+read again when it has changed, and so are the certificate and its key.
 
 It serves /livez and /readyz (503 while no server is connected) as well, until a signal comes.`,
 		Example: `  turnstile dashboard --connect zk1:2181,zk2:2181,zk3:2181
@@ -105,7 +106,8 @@ It serves /livez and /readyz (503 while no server is connected) as well, until a
 		"`name` by which browsers may call it, such as that of a proxy (repeatable)")
 	flags.BoolVar(&d.insecure, "insecure", false,
 		"also listen for other machines in clear text, or without a password")
-	flags.StringVar(&d.users, "user-file", "", "`file` of those who may see it, as htpasswd -nB prints a line for each")
+	flags.StringVar(&d.users, "user-file", "",
+		"`file` of those who may see it: what htpasswd -nB prints for each, or NAME:SHA256 of a token")
 	flags.StringVar(&d.cert, "listen-cert", "", "PEM `file` of the certificate to serve HTTPS with")
 	flags.StringVar(&d.key, "listen-key", "", "PEM `file` of its key")
 	flags.StringArrayVar(&d.proxies, "trust-proxy", nil,

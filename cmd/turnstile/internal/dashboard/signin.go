@@ -10,6 +10,7 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -35,12 +36,13 @@ const (
 	maxKnown     = 1000
 	knownTime    = 5 * time.Minute
 	checkTime    = 10 * time.Second
-	refusalTime  = 10 * time.Second // between two messages about wrong passwords
+	refusalTime  = 10 * time.Second // between two messages about wrong passwords and tokens
 	maxForwarded = 200              // bytes of what a proxy tells of a viewer
 )
 
-// Users are those who may see a dashboard. They are in a file with a line for each, as "htpasswd -B" writes it. It is
-// read again when it has changed. Its methods may be called from several goroutines at once.
+// Users are those who may see a dashboard. They are in a file with a line for each, as "htpasswd -B" writes it, or for
+// a program with the SHA-256 hash of a token. It is read again when it has changed. Its methods may be called from
+// several goroutines at once.
 type Users struct {
 	file     string
 	complain func(format string, args ...any)
@@ -48,12 +50,18 @@ type Users struct {
 	turns    chan struct{} // one is in it for each check, which takes a processor for a while
 	key      []byte        // of what hash and known are asked with
 
-	mu      sync.Mutex // guards the fields below; held while the file is read
-	stamp   os.FileInfo
-	hashes  map[string][]byte
+	mu    sync.Mutex // guards the fields below; held while the file is read
+	stamp os.FileInfo
+	accounts
 	known   map[string]time.Time // until when it need not be checked again that a password fits
-	refused int                  // wrong passwords since the last message
+	refused int                  // wrong passwords and tokens since the last message
 	told    time.Time            // when that was
+}
+
+// accounts are what a file of users says.
+type accounts struct {
+	hashes map[string][]byte            // of passwords, by name
+	tokens map[[sha256.Size]byte]string // names, by the hash of their tokens
 }
 
 // ReadUsers reads a file of users. complain is told if it is wrong when it has changed; then the former users stay.
@@ -68,26 +76,26 @@ func ReadUsers(file string, complain func(format string, args ...any)) (*Users, 
 	if u.stamp, err = os.Stat(file); err != nil {
 		return nil, err
 	}
-	if u.hashes, err = readUsers(file); err == nil && len(u.hashes) == 0 {
+	if u.accounts, err = readUsers(file); err == nil && len(u.hashes) == 0 && len(u.tokens) == 0 {
 		err = fmt.Errorf("%s has no user who could sign in", file)
 	}
 	return u, err
 }
 
-func readUsers(file string) (map[string][]byte, error) {
+func readUsers(file string) (accounts, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, err
+		return accounts{}, err
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxUserFile+1))
 	if err != nil {
-		return nil, err
+		return accounts{}, err
 	}
 	if len(text) > maxUserFile {
-		return nil, fmt.Errorf("%s has more than %d bytes", file, maxUserFile)
+		return accounts{}, fmt.Errorf("%s has more than %d bytes", file, maxUserFile)
 	}
-	hashes := make(map[string][]byte)
+	a := accounts{hashes: make(map[string][]byte), tokens: make(map[[sha256.Size]byte]string)}
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimSpace(lines.Text())
@@ -95,26 +103,40 @@ func readUsers(file string) (map[string][]byte, error) {
 			continue
 		}
 		name, hash, _ := strings.Cut(line, ":")
-		cost, err := bcrypt.Cost([]byte(hash))
-		switch {
-		case name == "":
-			err = errors.New("want NAME:HASH, as htpasswd -nB NAME prints it")
-		case err != nil:
-			err = fmt.Errorf("the hash of %q is not one of bcrypt: make it with htpasswd -nB", name)
-		case cost > maxUserCost:
-			err = fmt.Errorf("the hash of %q has cost %d, want at most %d", name, cost, maxUserCost)
-		case hashes[name] != nil:
-			err = fmt.Errorf("%q is there twice", name)
+		if err := a.add(name, hash); err != nil {
+			return accounts{}, fmt.Errorf("%s, line %d: %w", file, n, err)
 		}
-		if err != nil {
-			return nil, fmt.Errorf("%s, line %d: %w", file, n, err)
-		}
-		hashes[name] = []byte(hash)
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+		return accounts{}, fmt.Errorf("%s: %w", file, err)
 	}
-	return hashes, nil
+	return a, nil
+}
+
+// add adds a user with a password or a token. One who has several tokens can exchange them one after the other.
+func (a accounts) add(name, hash string) error {
+	if name == "" {
+		return errors.New("want NAME:HASH, as htpasswd -nB NAME prints it")
+	}
+	if sum, err := hex.DecodeString(hash); err == nil && len(sum) == sha256.Size {
+		if owner, ok := a.tokens[[sha256.Size]byte(sum)]; ok {
+			return fmt.Errorf("the token of %q is there already, for %q", name, owner)
+		}
+		a.tokens[[sha256.Size]byte(sum)] = name
+		return nil
+	}
+	cost, err := bcrypt.Cost([]byte(hash))
+	switch {
+	case err != nil:
+		return fmt.Errorf("the hash of %q is not one of bcrypt: make it with htpasswd -nB, "+
+			"or that of a token with sha256sum", name)
+	case cost > maxUserCost:
+		return fmt.Errorf("the hash of %q has cost %d, want at most %d", name, cost, maxUserCost)
+	case a.hashes[name] != nil:
+		return fmt.Errorf("%q is there twice", name)
+	}
+	a.hashes[name] = []byte(hash)
+	return nil
 }
 
 // refresh reads the file again if it has changed. The caller holds u.mu.
@@ -124,15 +146,15 @@ func (u *Users) refresh() {
 		return
 	}
 	u.stamp = now // from before it is read, so that a change meanwhile is noticed; nil if it is not there
-	var hashes map[string][]byte
+	var a accounts
 	if err == nil {
-		hashes, err = readUsers(u.file)
+		a, err = readUsers(u.file)
 	}
 	if err != nil {
 		u.complain("the former users stay, because the changed file cannot be used: %v", err)
 		return
 	}
-	u.hashes = hashes
+	u.accounts = a
 }
 
 // errBusy is returned when others' passwords are being checked all the time.
@@ -164,10 +186,25 @@ func (u *Users) allow(ctx context.Context, name, password, from string) (bool, e
 	fits := bcrypt.CompareHashAndPassword(hash, []byte(password)) == nil
 	<-u.turns
 	if !fits || !there {
-		u.refuse(name, from)
+		u.refuse(fmt.Sprintf("for %q", head(name, maxForwarded)), from)
 		return false, nil
 	}
 	return u.remember(proof, true), nil
+}
+
+// bearer returns the token of a request, and whether it has one.
+func bearer(r *http.Request) (string, bool) {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
+}
+
+// owner returns the name of the user whose token it is. It is found by its hash, so the time tells nothing of tokens.
+func (u *Users) owner(token string) (string, bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.refresh()
+	name, ok := u.tokens[sha256.Sum256([]byte(token))]
+	return name, ok
 }
 
 // hash returns the hash of a user's password. If there is no such user it is that of another one, always the same: who
@@ -204,14 +241,14 @@ func (u *Users) remember(proof string, fits bool) bool {
 	return fits
 }
 
-// refuse tells of wrong passwords, not of each if there are many.
-func (u *Users) refuse(name, from string) {
+// refuse tells of wrong passwords and tokens, not of each if there are many.
+func (u *Users) refuse(what, from string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.refused++
 	if now := time.Now(); now.Sub(u.told) >= refusalTime {
-		name = head(name, maxForwarded)
-		u.complain("wrong name or password, the last for %q from %q (%d since the last message)", name, from, u.refused)
+		u.complain("wrong name, password or token, the last %s from %q (%d since the last message)",
+			what, from, u.refused)
 		u.refused, u.told = 0, now
 	}
 }
@@ -222,13 +259,21 @@ func (d *Dashboard) signedIn(next http.Handler) http.Handler {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		name, password, given := r.BasicAuth()
 		// Not a POST, for which there is no such probe, but a page that says so.
 		ok := r.Method != http.MethodPost && (r.URL.Path == "/livez" || r.URL.Path == "/readyz")
 		var err error
-		if given && !ok {
+		name, password, named := r.BasicAuth()
+		token, given := bearer(r)
+		switch {
+		case ok:
+		case named:
 			_, from := d.user(r)
 			ok, err = d.cfg.Users.allow(r.Context(), name, password, from)
+		case given:
+			if _, ok = d.cfg.Users.owner(token); !ok {
+				_, from := d.user(r)
+				d.cfg.Users.refuse("a token", from)
+			}
 		}
 		switch {
 		case ok:
@@ -238,7 +283,7 @@ func (d *Dashboard) signedIn(next http.Handler) http.Handler {
 			plain(w, http.StatusServiceUnavailable, err.Error()+": try again")
 		default:
 			w.Header().Set("WWW-Authenticate", `Basic realm="turnstile", charset="UTF-8"`)
-			plain(w, http.StatusUnauthorized, "Sign in with a name and a password of --user-file.")
+			plain(w, http.StatusUnauthorized, "Sign in with a name and a password, or with a token, of --user-file.")
 		}
 	})
 }
@@ -260,6 +305,9 @@ func (d *Dashboard) user(r *http.Request) (name, from string) {
 	}
 	if d.cfg.Users != nil {
 		name, _, _ = r.BasicAuth()
+		if token, ok := bearer(r); ok {
+			name, _ = d.cfg.Users.owner(token)
+		}
 	}
 	return name, from
 }

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -67,7 +68,6 @@ func TestOnlyUsersSeeThePages(t *testing.T) {
 			for name, got := range map[string]*httptest.ResponseRecorder{
 				"no one": get(d, path), "another": as(d, "bob", "secret of ann", path),
 				"another password": as(d, "ann", "Secret of ann", path), "no name": as(d, "", "", path),
-				"bearer": get(d, path, "Authorization", "Bearer secret of ann"),
 			} {
 				asked := strings.HasPrefix(got.Header().Get("WWW-Authenticate"), "Basic ")
 				if got.Code != http.StatusUnauthorized || !asked || got.Body.Len() > 100 {
@@ -129,6 +129,60 @@ func TestOnlyUsersSeeThePages(t *testing.T) {
 		userFile(t, file, "dan", "y")
 		if got := as(d, "dan", "y", "/"); got.Code != http.StatusOK || as(d, "cid", "x", "/").Code == http.StatusOK {
 			t.Errorf("a file that is back is not used: %d", got.Code)
+		}
+	})
+}
+
+func TestProgramsSignInWithTokens(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "users")
+		token := func(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
+		write := func(lines ...string) {
+			if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write("probe:"+token("old"), "probe:"+strings.ToUpper(token("new")))
+		var complaints []string
+		users, err := ReadUsers(file, func(format string, args ...any) {
+			complaints = append(complaints, fmt.Sprintf(format, args...))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, s := ordinary()
+		d := board(t, w, s, Config{Users: users, Changes: true})
+		for header, want := range map[string]int{
+			"Bearer old": 200, "bearer new": 200, "Bearer": 401, "Bearer " + token("new"): 401, "Token new": 401,
+			"Bearer new old": 401, "new": 401,
+		} {
+			if got := get(d, "/locks", "Authorization", header); got.Code != want {
+				t.Errorf("%q: %d, want %d", header, got.Code, want)
+			}
+		}
+		for _, password := range []string{"new", token("new")} {
+			if got := as(d, "probe", password, "/"); got.Code != http.StatusUnauthorized {
+				t.Errorf("the password %q: %d", password, got.Code)
+			}
+		}
+		told := `wrong name, password or token, the last a token from "192.0.2.1:`
+		if len(complaints) != 1 || !strings.Contains(complaints[0], told) {
+			t.Errorf("it tells %q", complaints)
+		}
+		r := httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody)
+		r.Header.Set("Authorization", "Bearer new")
+		if got := d.viewer(r); got != "probe at 192.0.2.1:1234" {
+			t.Errorf("the viewer is %q", got)
+		}
+		userFile(t, file, "ann", "secret")
+		if got := get(d, "/", "Authorization", "Bearer new"); got.Code != http.StatusUnauthorized {
+			t.Errorf("a token that was removed: %d", got.Code)
+		}
+		write("ann:"+token("same"), "bob:"+token("same"))
+		_, err = readUsers(file)
+		if err == nil || !strings.Contains(err.Error(), `line 2: the token of "bob" is there already, for "ann"`) {
+			t.Errorf("the same token twice: %v", err)
 		}
 	})
 }

@@ -4,136 +4,120 @@ package verify
 
 import (
 	"bufio"
-	_ "embed" // the page's style
+	"cmp"
+	_ "embed" // the page and its style
 	"fmt"
-	"html"
+	"html/template"
 	"io"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/lincheck"
 )
 
+//go:embed page.html
+var pageText string
+
 //go:embed page.css
 var style string
 
-// page writes HTML. What others have written goes through text.
-type page struct{ *bufio.Writer }
-
-// put writes HTML. The writer keeps an error until it is flushed.
-func (p page) put(format string, args ...any) { _, _ = fmt.Fprintf(p, format, args...) }
-
-func text(s string) string { return html.EscapeString(s) }
+// pageTemplate returns the page's template, which is read when the first page is written.
+var pageTemplate = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("page").Funcs(template.FuncMap{
+		"clock": clock, "callText": callText, "holdsText": holdsText, "millis": millis,
+		"n":       func(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) },
+		"round":   func(d time.Duration) time.Duration { return d.Round(time.Second / 10) },
+		"seconds": func(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) },
+		"session": func(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) },
+	}).Parse(pageText))
+})
 
 // WritePage writes the page of a run.
 func WritePage(w io.Writer, r *Report) error {
-	p := page{bufio.NewWriter(w)}
-	p.put("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n" +
-		"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n" +
-		"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n" +
-		"<meta name=\"color-scheme\" content=\"light dark\">\n")
-	p.put("<title>%s: turnstile verify %s</title>\n<style>%s</style></head>\n<body><main>\n", text(headline(r)),
-		text(r.Path), style)
-	p.put("<header><p class=\"eyebrow\">turnstile verify</p><h1 class=\"%s\">%s</h1>\n<p "+
-		"class=\"lead\">%s</p></header>\n",
-		r.Verdict(), text(headline(r)), text(lead(r)))
-	p.facts(r)
-	for _, refusal := range r.Refusals {
-		p.refusal(refusal)
+	p := page{
+		Report: r, Style: template.CSS(style), Histories: 2 * len(r.Rounds), Begun: r.Began.UTC().Format(time.RFC3339),
+		Curve: curveOf(r), Latest: latest(r),
 	}
-	p.latency(r)
-	p.history(r)
-	p.rest(r)
-	p.put("</main></body></html>\n")
-	return p.Flush()
-}
-
-// headline is the verdict in a few words.
-func headline(r *Report) string {
-	switch {
-	case r.Verdict() == lincheck.Refused:
-		return "Not linearizable"
-	case r.Verdict() == lincheck.Undecided:
-		return "Undecided"
-	case r.Calls+r.Holds == 0:
-		return "Nothing was done"
-	default:
-		return "Linearizable"
+	p.Headline, p.Lead = headline(r)
+	for _, f := range r.Refusals {
+		p.Refused = append(p.Refused, refusalsOf(f)...)
 	}
-}
-
-// lead says what the headline means.
-func lead(r *Report) string {
-	switch {
-	case r.Verdict() == lincheck.Refused:
-		return "What clients were told contradicts itself. The calls that show it are below."
-	case r.Verdict() == lincheck.Undecided:
-		return "There was no time to find out for a part of the history whether it contradicts itself."
-	case r.Calls+r.Holds == 0:
-		return "No call has succeeded, so there is nothing to judge."
-	default:
-		return "Every call took effect at one instant between its beginning and its end, no two clients held the " +
-			"lock " +
-			"at once, and its tokens grew."
-	}
-}
-
-func (p page) facts(r *Report) {
-	p.put("<dl class=\"facts\">")
-	fact := func(name, value string) { p.put("<div><dt>%s</dt><dd>%s</dd></div>", name, text(value)) }
-	fact("Counter calls", strconv.Itoa(r.Calls))
-	fact("Holds of the lock", strconv.Itoa(r.Holds))
-	fact("Histories", strconv.Itoa(2*len(r.Rounds)))
-	fact("Clients", strconv.Itoa(r.Clients))
-	fact("Rate", fmt.Sprintf("%g/s", r.Rate))
-	fact("Time", r.Ran.Round(time.Second/10).String())
-	p.put("</dl>\n")
-	if r.Stopped != nil {
-		p.put("<p class=\"note\">Stopped before %v were over: %s</p>\n", r.For, text(r.Stopped.Error()))
-	}
-	if r.Left != nil {
-		p.put("<p class=\"note\">Nodes may be left at %s: %s</p>\n", text(r.Path), text(r.Left.Error()))
-	}
-}
-
-// refusal shows the calls that contradict each other.
-func (p page) refusal(f Refusal) {
-	if len(f.Calls) > 0 {
-		last := f.Calls[len(f.Calls)-1]
-		p.put("<section class=\"bad\"><h2>Round %d: the counter</h2>\n<p>Client %d was told this by its call at %s: "+
-			"<strong>%s</strong>. No order of the calls before it gives that.</p>\n", f.Round, last.Client,
-			clock(last.Asked), text(callText(last)))
-		part := f.Calls[max(0, len(f.Calls)-near):]
-		p.timeline(barsOf(part, nil, len(part)-1))
-		p.put("<div class=\"scroll\"><table><thead><tr><th>Client<th>Call<th class=\"n\">Began<th " +
-			"class=\"n\">Returned" +
-			"</thead><tbody>\n")
-		for i, c := range part {
-			class, done := "", "unknown"
-			if i == len(part)-1 {
-				class = " class=\"culprit\""
-			}
-			if c.Done != 0 {
-				done = clock(c.Done)
-			}
-			p.put("<tr%s><td>%d<td>%s<td class=\"n\">%s<td class=\"n\">%s\n", class, c.Client, text(callText(c)),
-				clock(c.Asked), done)
+	const most = 40
+	for i, d := range r.Rounds {
+		if i >= most && d.Counter == lincheck.Accepted && d.Lock == lincheck.Accepted {
+			p.More++
+			continue
 		}
-		p.put("</tbody></table></div></section>\n")
+		p.Shown = append(p.Shown, d)
+	}
+	b := bufio.NewWriter(w)
+	return cmp.Or(pageTemplate().Execute(b, p), b.Flush())
+}
+
+// page is a report with what the page shows besides.
+type page struct {
+	*Report
+
+	Headline, Lead string
+	Style          template.CSS
+	Histories      int
+	Begun          string
+	Refused        []refused
+	Curve          *curve    // nil if there were only acquisitions
+	Latest         *timeline // nil if nothing was done in the last round
+	Shown          []Round
+	More           int // rounds that were accepted
+}
+
+// headline is the verdict in a few words, and what they mean.
+func headline(r *Report) (verdict, lead string) {
+	switch {
+	case r.Verdict() == lincheck.Refused:
+		return "Not linearizable",
+			"What clients were told contradicts itself. The calls that show it are below."
+	case r.Verdict() == lincheck.Undecided:
+		return "Undecided",
+			"There was no time to find out for a part of the history whether it contradicts itself."
+	case r.Calls+r.Holds == 0:
+		return "Nothing was done",
+			"No call has succeeded, so there is nothing to judge."
+	default:
+		return "Linearizable", "Every call took effect at one instant between its beginning and its end, " +
+			"no two clients held the lock at once, and its tokens grew."
+	}
+}
+
+// refused is the part of a history that contradicts itself: calls of a counter or holds of the lock.
+type refused struct {
+	Round    int
+	Timeline *timeline
+	Near     []nearCall
+	Last     lincheck.CounterCall // of them, which cannot be
+	Holds    []lincheck.Hold
+}
+
+// nearCall is a call that is shown.
+type nearCall struct {
+	lincheck.CounterCall
+
+	Culprit bool
+}
+
+func refusalsOf(f Refusal) (list []refused) {
+	if len(f.Calls) > 0 {
+		calls := f.Calls[max(0, len(f.Calls)-near):]
+		last := len(calls) - 1
+		r := refused{Round: f.Round, Timeline: timelineOf(barsOf(calls, nil, last)), Last: calls[last]}
+		for i, c := range calls {
+			r.Near = append(r.Near, nearCall{c, i == last})
+		}
+		list = append(list, r)
 	}
 	if len(f.Holds) > 0 {
-		p.put("<section class=\"bad\"><h2>Round %d: the lock</h2>\n<p>%s</p>\n", f.Round, text(holdsText(f.Holds)))
-		p.timeline(barsOf(nil, f.Holds, -1))
-		p.put("<div class=\"scroll\"><table><thead><tr><th>Client<th>Session<th class=\"n\">Token<th " +
-			"class=\"n\">Acquired" +
-			"<th class=\"n\">Held at least until<th class=\"n\">Over</thead><tbody>\n")
-		for _, h := range f.Holds {
-			p.put("<tr class=\"culprit\"><td>%d<td>0x%x<td class=\"n\">%d<td class=\"n\">%s<td class=\"n\">%s"+
-				"<td class=\"n\">%s\n", h.Client, uint64(h.Session), h.Token, clock(h.Got), clock(h.Alive),
-				clock(h.Ended))
-		}
-		p.put("</tbody></table></div></section>\n")
+		list = append(list, refused{Round: f.Round, Timeline: timelineOf(barsOf(nil, f.Holds, -1)), Holds: f.Holds})
 	}
+	return list
 }
 
 // holdsText says what is wrong with holds.
@@ -158,10 +142,10 @@ func callText(c lincheck.CounterCall) string {
 	case lincheck.CounterAdd:
 		call, result = fmt.Sprintf("add %d", c.N), strconv.FormatInt(c.Value, 10)
 	case lincheck.CounterCompare:
-		call, result = fmt.Sprintf("set %d if it is %d", c.N, c.Other), map[bool]string{
-			true:  "done",
-			false: "refused",
-		}[c.OK]
+		call, result = fmt.Sprintf("set %d if it is %d", c.N, c.Other), "refused"
+		if c.OK {
+			result = "done"
+		}
 	default:
 		call, result = c.Op, strconv.FormatInt(c.Value, 10)
 	}
@@ -178,33 +162,15 @@ func millis(d time.Duration) string {
 	return fmt.Sprintf("%.2f ms", float64(d)/float64(time.Millisecond))
 }
 
-// rest writes the rounds, the failures and the versions.
-func (p page) rest(r *Report) {
-	if len(r.Failures) > 0 {
-		p.put("<section><h2>Calls that failed</h2><p>They promise nothing, and are judged as done or not done.</p>" +
-			"<div class=\"scroll\"><table><thead><tr><th>Call<th class=\"n\">Times<th>The first error</thead><tbody>\n")
-		for _, f := range r.Failures {
-			p.put("<tr><td>%s<td class=\"n\">%d<td>%s\n", text(f.What), f.Count, text(f.First))
-		}
-		p.put("</tbody></table></div></section>\n")
-	}
-	p.put("<section><h2>Versions</h2><div class=\"scroll\"><table><tbody>\n")
-	for _, v := range r.Versions {
-		p.put("<tr><th scope=\"row\">%s<td>%s\n", text(v.Of), text(v.Version))
-	}
-	p.put("</tbody></table></div></section>\n<footer>%s, begun %s</footer>\n", text(r.Path),
-		r.Began.UTC().Format(time.RFC3339))
-}
-
 // Contradictions says what is wrong, a line for each refused history that was kept.
 func Contradictions(r *Report) []string {
 	var list []string
 	for _, f := range r.Refusals {
 		if len(f.Calls) > 0 {
 			last := f.Calls[len(f.Calls)-1]
-			list = append(list, fmt.Sprintf("round %d: client %d was told by its call at %s what contradicts the "+
-				"calls "+
-				"before it: %s", f.Round, last.Client, clock(last.Asked), callText(last)))
+			list = append(list, fmt.Sprintf(
+				"round %d: client %d was told by its call at %s what contradicts the calls before it: %s",
+				f.Round, last.Client, clock(last.Asked), callText(last)))
 		}
 		if len(f.Holds) > 0 {
 			list = append(list, fmt.Sprintf("round %d: %s", f.Round, holdsText(f.Holds)))

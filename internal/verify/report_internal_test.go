@@ -3,11 +3,15 @@ package verify
 import (
 	"bytes"
 	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/lincheck"
+	"github.com/seed-a3166700/turnstile/internal/test/peer"
 )
 
 // judged is the report of a run of which these are the only histories.
@@ -26,6 +30,24 @@ func judged(calls []lincheck.CounterCall, holds []lincheck.Hold) *Report {
 	return r
 }
 
+// add is a call that takes from one millisecond to the next.
+func add(client int, asked, n, value int64) lincheck.CounterCall {
+	const ms = int64(time.Millisecond)
+	return lincheck.CounterCall{
+		Client: client, Op: lincheck.CounterAdd, N: n, Value: value, OK: true,
+		Asked: asked * ms, Done: (asked + 1) * ms,
+	}
+}
+
+// hold is a hold from one millisecond to another.
+func hold(client int, got, ended, token int64) lincheck.Hold {
+	const ms = int64(time.Millisecond)
+	return lincheck.Hold{
+		Client: client, Session: int64(client), Token: token, Asked: got*ms - 1, Got: got * ms,
+		Alive: (ended - 1) * ms, Ended: ended * ms,
+	}
+}
+
 func pageOf(t *testing.T, r *Report) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -38,20 +60,6 @@ func pageOf(t *testing.T, r *Report) string {
 // A history that is wrong on purpose is refused, and the page shows the calls that contradict each other.
 func TestPageShowsWhatContradictsItself(t *testing.T) {
 	t.Parallel()
-	const ms = int64(time.Millisecond)
-	add := func(client int, asked, n, value int64) lincheck.CounterCall {
-		return lincheck.CounterCall{
-			Client: client, Op: lincheck.CounterAdd, N: n, Asked: asked * ms, Done: (asked + 1) * ms, Value: value,
-			OK: true,
-		}
-	}
-	hold := func(client int, got, ended, token int64) lincheck.Hold {
-		return lincheck.Hold{
-			Client: client, Session: int64(client), Token: token, Asked: got*ms - 1, Got: got * ms,
-			Alive: (ended - 1) * ms,
-			Ended: ended * ms,
-		}
-	}
 	late := add(2, 9, 1, 8)
 	for what, c := range map[string]struct {
 		calls      []lincheck.CounterCall
@@ -123,6 +131,37 @@ func TestPageIsHarmless(t *testing.T) {
 	}
 	if !strings.Contains(text, "Nothing was done") {
 		t.Error(text)
+	}
+}
+
+// Every kind of page is clean in a browser: on a dark and a light screen, on a phone, and by keyboard alone.
+func TestPagesInABrowser(t *testing.T) {
+	t.Parallel()
+	const scripts = "../../test/browser"
+	modules := peer.Browser(t, scripts)
+	good := []lincheck.CounterCall{add(0, 1, 5, 5), add(1, 3, 2, 7), add(2, 5, 1, 8), add(0, 9, 1, 9)}
+	accepted := judged(good, []lincheck.Hold{hold(0, 1, 3, 10), hold(1, 4, 8, 20)})
+	accepted.took(callLock, 1, int64(time.Second))
+	accepted.Versions = []Version{{Of: "turnstile", Version: "v0.0.0"}, {Of: "zk1.example.com:2181", Version: "3.8.0"}}
+	refused := judged(append(good[:3:3], add(0, 9, 1, 8)), []lincheck.Hold{hold(0, 1, 3, 10), hold(1, 2, 8, 9)})
+	refused.failed("compare and set", errors.New(strings.Repeat("zk: connection lost ", 20)))
+	refused.Stopped, refused.Left = errors.New("signal: interrupt"), errors.New("no server is connected")
+	urls := []string{}
+	dir := t.TempDir()
+	for name, r := range map[string]*Report{
+		"accepted": accepted, "refused": refused, "nothing": newReport(Config{Path: "/v", For: time.Second}, 1),
+	} {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file+".html", []byte(pageOf(t, r)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		urls = append(urls, "file://"+file+".html")
+	}
+	args := append([]string{scripts + "/pages.mjs", modules, os.Getenv("TURNSTILE_PICTURES")}, urls...)
+	cmd := exec.CommandContext(t.Context(), "node", args...)
+	cmd.Stderr = t.Output()
+	if out, err := cmd.Output(); err != nil || len(out) > 0 {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

@@ -2,15 +2,12 @@
 //
 //   node dashboard.mjs MODULES URL [PICTURES]
 //
-// MODULES is where axe-core and playwright-core are. It prints what is wrong, a line each, and asks on lines of their own
-// for what the test then does: "do hold" for a lock /live/new, "do stop" for the end of the dashboard.
-import { createRequire } from "node:module";
-import { readFileSync } from "node:fs";
+// It prints what is wrong, a line each, and asks on lines of their own for what the test then does: "do hold" for a lock
+// /live/new, "do stop" for the end of the dashboard.
+import { argv } from "node:process";
+import { each, launch, tab, wrong } from "./look.mjs";
 
-const [modules, url, pictures] = process.argv.slice(2);
-const require = createRequire(modules + "/");
-const { chromium } = require("playwright-core");
-const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+const [modules, url, pictures] = argv.slice(2);
 
 const pages = {
   overview: "", day: "?span=day", locks: "locks", "locks, none": "locks?q=none", lock: "lock?path=/jobs/report",
@@ -21,78 +18,14 @@ const pages = {
   "queue, resume": "changequeue?path=/queues/mail&do=resume", "queue, purge": "changequeue?path=/queues/mail&do=purge",
   "queue, missing": "changequeue?path=/gone&do=pause",
 };
-const patience = 300_000; // what ends a test that hangs: a loaded machine may take its time
-const wrong = (...words) => console.log("wrong:", ...words);
 
-const browser = await chromium.launch({
-  executablePath: "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"], timeout: patience,
-});
-
-// tab opens an empty one. A browser starts a process for each, so one shows many pages.
-async function tab(context) {
-  context.setDefaultTimeout(patience);
-  const page = await context.newPage();
-  const at = () => page.url().slice(url.length) + ":";
-  page.on("console", (m) => { if (["error", "warning"].includes(m.type())) wrong(at(), "console:", m.text(), m.location().url); });
-  page.on("pageerror", (e) => wrong(at(), e));
-  await page.addInitScript(() => {
-    addEventListener("securitypolicyviolation", (e) => console.error("policy: " + e.violatedDirective));
-  });
-  return page;
-}
+const browser = await launch(modules);
 
 // follow clicks what leads to another page, and waits for all of that: a click alone returns before it is there.
 async function follow(page, what) {
   const loaded = page.waitForEvent("load");
   await what.click();
   await loaded;
-}
-
-// each looks at a page in both colour schemes and at both widths.
-async function each(page, name) {
-  await page.goto(url + pages[name]);
-  if (!await page.locator("main h1").count()) wrong(name, "has no heading");
-  await page.evaluate(axe);
-  for (const width of [1280, 320]) {
-    await page.setViewportSize({ width, height: 860 });
-    for (const colorScheme of ["light", "dark"]) {
-      await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-      const where = `${name}, ${colorScheme}, ${width}:`;
-      const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-      if (over > 0) wrong(where, "scrolls sideways by", over);
-      // The other scheme differs in its colours alone.
-      const runOnly = colorScheme === "dark" ? ["color-contrast"] : undefined;
-      const options = { resultTypes: ["violations"], ...runOnly && { runOnly } };
-      const { violations } = await page.evaluate((o) => axe.run(o), options);
-      for (const v of violations) wrong(where, v.id, v.help, v.nodes.map((n) => n.html).slice(0, 3).join(" "));
-      if (pictures) await page.screenshot({ path: `${pictures}/${name}-${colorScheme}-${width}.png`, fullPage: width < 600 });
-    }
-  }
-  await page.setViewportSize({ width: 1280, height: 860 });
-  await keyboard(page, name);
-}
-
-// keyboard goes through a page with the tab key, and compares what it reaches with what there is.
-async function keyboard(page, name) {
-  const what = await page.evaluate(() => {
-    globalThis.reached = new Set();
-    const all = [...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, summary")];
-    return all.filter((e) => e.getClientRects().length).length;
-  });
-  for (let i = 0; i < what + 5; i++) {
-    await page.keyboard.press("Tab");
-    const { done, hidden } = await page.evaluate(() => {
-      const e = document.activeElement;
-      if (e === document.body || reached.has(e)) return { done: true };
-      reached.add(e);
-      return { hidden: getComputedStyle(e).outlineStyle === "none" ? e.outerHTML : "" };
-    });
-    if (done) break;
-    if (hidden) wrong(name, "focus is not to be seen on", hidden);
-  }
-  const missed = await page.evaluate(() => [...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, summary")]
-    .filter((e) => e.getClientRects().length && !reached.has(e)).map((e) => e.outerHTML));
-  if (missed.length) wrong(name, "the keyboard does not reach", missed.slice(0, 3).join(" "));
 }
 
 async function skips() {
@@ -171,7 +104,7 @@ const context = await browser.newContext({ viewport: { width: 1280, height: 860 
 const names = Object.keys(pages);
 await Promise.all([1, 2].map(async () => {
   const page = await tab(context);
-  for (let n = names.shift(); n; n = names.shift()) await each(page, n);
+  for (let n = names.shift(); n; n = names.shift()) await each(page, n, url + pages[n], pictures);
   await page.close();
 }));
 if (!pictures) {

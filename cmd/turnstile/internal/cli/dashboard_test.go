@@ -326,26 +326,6 @@ func TestServeHasADashboard(t *testing.T) {
 	}
 }
 
-// browserModules is where make peers installs what a browser is driven with, as test/browser/package-lock.json has it.
-func browserModules(t *testing.T) string {
-	t.Helper()
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(cache, "turnstile-browser")
-	peer.Need(t, "chromium")
-	peer.Need(t, "node", dir+"/node_modules/axe-core", dir+"/node_modules/playwright-core")
-	want, err := os.ReadFile("../../../../test/browser/package-lock.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := os.ReadFile(filepath.Join(dir, "package-lock.json")); err != nil || string(got) != string(want) {
-		peer.Need(t, "node", filepath.Join(dir, "package-lock.json of this version"))
-	}
-	return dir
-}
-
 // busy makes an ensemble with something on each page, and returns when all of it is there.
 func busy(t *testing.T, srv *zktest.Server) {
 	t.Helper()
@@ -421,16 +401,13 @@ func busy(t *testing.T, srv *zktest.Server) {
 // With TURNSTILE_PICTURES it only makes pictures of them, in that folder: make pictures.
 func TestDashboardInABrowser(t *testing.T) {
 	t.Parallel()
-	modules := browserModules(t)
+	const scripts = "../../../../test/browser"
+	modules := peer.Browser(t, scripts)
 	srv := zktest.Run(t)
 	busy(t, srv)
 	r := start(t, "dashboard", "--allow-changes", "--connect", srv.Addr(), "--listen", "127.0.0.1:0")
 	url := strings.TrimPrefix(r.line(), "serving ")
-	const script = "../../../../test/browser/dashboard.mjs"
-	if _, err := os.Stat(script); err != nil { // go test runs again, not from its cache, when it has changed
-		t.Fatal(err)
-	}
-	args := []string{script, modules, url}
+	args := []string{scripts + "/dashboard.mjs", modules, url}
 	if dir := os.Getenv("TURNSTILE_PICTURES"); dir != "" {
 		for _, label := range []string{"report for EU", "report for US", "backfill", "report for Asia", "retry"} {
 			start(t, "lock", "--connect", srv.Addr(), "--label", label, "/jobs/report", "--", "puppet")

@@ -74,10 +74,10 @@ partitions: ## Partition ensembles under holders, ours and others': PHASES (3), 
 		$(GO) test -race -count=1 -v -timeout $$(( $(PHASES) * 30 + 10 ))m ./test/partitions
 	$(GO) test ./test/house -update
 
-# From 10 minutes on it checks times, too, and writes them to docs/limits.md.
+# From 10 minutes on it checks times, too, and writes them to test/hostile/results.md.
 hostile: ## Attack the embedded server: MINUTES (1), SEED (random), ATTACK (all)
 	TURNSTILE_HOSTILE=$(MINUTES)m TURNSTILE_SEED=$(SEED) TURNSTILE_HOSTILE_ONLY='$(ATTACK)' \
-		TURNSTILE_HOSTILE_WRITE=$(CURDIR)/docs \
+		TURNSTILE_HOSTILE_WRITE=$(CURDIR)/test/hostile/results.md \
 		$(GO) test -count=1 -v -timeout $$(( $(MINUTES) * 2 + 10 ))m ./test/hostile
 
 deep: ## Put and drain a queue of ITEMS (1000000) on an embedded server that is killed meanwhile

@@ -3,7 +3,7 @@
 // within a bound, and that the others go on being served.
 //
 //	make hostile                        every attack, a minute for all of them
-//	make hostile MINUTES=10 SEED=1      ten minutes, with that seed: judges times, and writes docs/limits.md's table
+//	make hostile MINUTES=10 SEED=1      ten minutes, with that seed: judges times, and writes results.md
 //	make hostile ATTACK='huge multiReads'
 //
 // The server is the command "turnstile serve" with its default limits, on disk, in a process of its own, so that its

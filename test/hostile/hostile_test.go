@@ -86,8 +86,8 @@ func TestServerWithstandsHostileClients(t *testing.T) {
 		t.Errorf("p99 under attack is %v, want at most %v", got, bound)
 	}
 	res.under = all
-	if dir := os.Getenv("TURNSTILE_HOSTILE_WRITE"); dir != "" && !t.Failed() {
-		res.write(t, dir)
+	if name := os.Getenv("TURNSTILE_HOSTILE_WRITE"); name != "" && !t.Failed() {
+		res.write(t, name)
 	}
 }
 

@@ -5,7 +5,6 @@ package hostile_test
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -33,32 +32,19 @@ func (r row) String() string {
 		r.name, p99(r.took).Round(time.Microsecond), len(r.took), r.peak, r.connections, r.megabytes, r.hits)
 }
 
-const (
-	tableBegin = "<!-- make hostile MINUTES=10 writes from here -->\n"
-	tableEnd   = "<!-- to here -->\n"
-)
-
-// write puts the table into docs/limits.md.
-func (res *results) write(t *testing.T, docs string) {
+// write writes the page of a run.
+func (res *results) write(t *testing.T, name string) {
 	t.Helper()
-	name := filepath.Join(docs, "limits.md")
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, found := strings.Cut(string(text), tableBegin)
-	_, after, ended := strings.Cut(rest, tableEnd)
-	if !found || !ended {
-		t.Fatalf("%s has no place for the table", name)
-	}
-	if err := os.WriteFile(name, []byte(before+tableBegin+res.table()+tableEnd+after), 0o644); err != nil {
+	const head = "# Hostile clients\n\nWritten by `make hostile MINUTES=10`; [what it attacks, and what must hold](" +
+		"../../docs/limits.md#hostile-clients).\n\n"
+	if err := os.WriteFile(name, []byte(head+res.table()), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func (res *results) table() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nMeasured for %v. Without an attack the 99th percentile is %s, "+
+	fmt.Fprintf(&b, "Measured for %v. Without an attack the 99th percentile is %s, "+
 		"over all attacks together %s.\n\n", res.length, millis(res.rows[0].took), millis(res.under))
 	fmt.Fprintln(&b, "| attack | p99 of the client that behaves | memory, MiB | connections | sent, MiB | limits met |")
 	fmt.Fprintln(&b, "| --- | --- | --- | --- | --- | --- |")
@@ -66,7 +52,6 @@ func (res *results) table() string {
 		fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | %s |\n",
 			r.name, millis(r.took), r.peak, r.connections, r.megabytes, r.hits)
 	}
-	fmt.Fprintln(&b)
 	return b.String()
 }
 

@@ -45,7 +45,7 @@ func (co *consumer) beginAck(room bool, items ...*Item) *ackTxn {
 		s := l.claimed
 		s.Delivered = through
 		e.marked, e.through = l, through
-		e.update(l).op = zk.SetOp(l.path, s.encode(), -1)
+		e.update(l).op = zk.SetOp(l.path, s.Encode(), -1)
 	}
 	return e
 }

@@ -5,6 +5,8 @@ package queue
 import (
 	"slices"
 	"time"
+
+	"github.com/seed-a3166700/turnstile/queue/internal/claims"
 )
 
 // buffer is what a consumer has claimed and not delivered yet, and what it knows of items that come before it. The
@@ -24,19 +26,19 @@ type buffer struct {
 }
 
 // best returns the place of the next item that can be delivered without asking a server.
-func (b *buffer) best() (place, bool) {
+func (b *buffer) best() (claims.Place, bool) {
 	if len(b.leases) == 0 {
-		return place{}, false
+		return claims.Place{}, false
 	}
 	l := b.leases[0]
-	return place{l.priority, l.segment, l.buffer[0].seq}, true
+	return l.At(l.buffer[0].seq), true
 }
 
 // last returns the place of the last buffered item. There is one.
-func (b *buffer) last() place {
-	var last place
+func (b *buffer) last() claims.Place {
+	var last claims.Place
 	for i, l := range b.leases {
-		if at := (place{l.priority, l.segment, l.buffer[len(l.buffer)-1].seq}); i == 0 || at.compare(last) > 0 {
+		if at := l.At(l.buffer[len(l.buffer)-1].seq); i == 0 || at.Compare(last) > 0 {
 			last = at
 		}
 	}
@@ -47,7 +49,7 @@ func (b *buffer) last() place {
 // that comes first may have arrived.
 func (b *buffer) mustFetch() bool {
 	best, ok := b.best()
-	return !ok || b.paused || b.gate.hasFired() || b.fetching || b.dirty || b.urgent(best.priority) ||
+	return !ok || b.paused || b.gate.hasFired() || b.fetching || b.dirty || b.urgent(best.Priority) ||
 		b.nextDue > 0 && b.clock.now() >= b.nextDue
 }
 
@@ -78,7 +80,7 @@ func (b *buffer) pop() (*lease, bufferedItem) {
 // add adds a lease to those with buffered items.
 func (b *buffer) add(l *lease) {
 	at, _ := slices.BinarySearchFunc(b.leases, l, func(a, b *lease) int {
-		return place{a.priority, a.segment, a.buffer[0].seq}.compare(place{b.priority, b.segment, b.buffer[0].seq})
+		return a.At(a.buffer[0].seq).Compare(b.At(b.buffer[0].seq))
 	})
 	b.leases = slices.Insert(b.leases, at, l)
 }
@@ -116,8 +118,8 @@ func (b *buffer) ahead() int { return max(1, b.open, b.takers.demand()) }
 
 // markAt returns how many items to mark in the transaction that claims from a place: none if other items are
 // delivered before those.
-func (b *buffer) markAt(at place) int {
-	if best, ok := b.best(); ok && best.compare(at) < 0 {
+func (b *buffer) markAt(at claims.Place) int {
+	if best, ok := b.best(); ok && best.Compare(at) < 0 {
 		return 0
 	}
 	return b.ahead()

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/seed-a3166700/turnstile/queue/internal/claims"
 	"github.com/seed-a3166700/turnstile/queue/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -50,7 +51,7 @@ func (f *fetcher) fetch(ctx context.Context, more bool) (found bool, err error) 
 	}()
 	d.mu.Lock()
 	limit, has := f.co.best()
-	var last place
+	var last claims.Place
 	if has {
 		// Before the end of our ranges there may be something that was given back, or left behind, and comes first.
 		last = f.co.last()
@@ -81,22 +82,22 @@ func (f *fetcher) fetch(ctx context.Context, more bool) (found bool, err error) 
 		if err := f.listPriorities(ctx); err != nil {
 			return false, false, err
 		}
-		claims, err := f.leftBehind(ctx, free)
+		list, err := f.leftBehind(ctx, free)
 		free = nil
 		if err != nil {
 			return false, false, err
 		}
 		for _, p := range f.priorities {
-			if has && p > last.priority {
+			if has && p > last.Priority {
 				break
 			}
-			mine := slices.DeleteFunc(slices.Clone(claims), func(c claim) bool {
-				return c.priority != p || has && c.place.compare(last) >= 0
+			mine := slices.DeleteFunc(slices.Clone(list), func(c claim) bool {
+				return c.Priority != p || has && c.Compare(last) >= 0
 			})
 			if found, err = f.adoptAny(ctx, mine); found || err != nil {
 				return found, armed, err
 			}
-			if has && p >= limit.priority {
+			if has && p >= limit.Priority {
 				continue // what its ready list holds comes later
 			}
 			found, set, err := f.claimFrom(ctx, p, !more)
@@ -235,7 +236,7 @@ func (f *fetcher) claimNext(ctx context.Context, ready *segment.List, priority i
 			return false, err
 		}
 		if end := segment.Creations(seg); at.Item < end {
-			l, err := f.claimBehind(ready, place{priority, at.Segment, at.Item}, end, string(data), stat.Version)
+			l, err := f.claimBehind(ready, claims.PlaceOf(priority, at), end, string(data), stat.Version)
 			if err != nil {
 				return false, err
 			}

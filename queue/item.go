@@ -54,7 +54,7 @@ func (it *Item) Headers() map[string]string { return maps.Clone(it.rec.Headers) 
 func (it *Item) Queue() string { return it.co.d.layout.root }
 
 // Priority returns the item's priority.
-func (it *Item) Priority() int { return it.lease.priority }
+func (it *Item) Priority() int { return it.lease.Priority }
 
 // Attempt returns which delivery of the item this is, counted from 1. After a consumer has crashed, the count may
 // include a delivery that was about to happen and did not.
@@ -108,7 +108,7 @@ func (it *Item) Session() *zk.Session { return it.co.sess }
 
 // Path returns the path of the item's node.
 func (it *Item) Path() string {
-	return it.lease.list.Segment(it.lease.segment) + "/" + segment.ItemName(it.seq)
+	return it.lease.list.Segment(it.lease.Segment) + "/" + segment.ItemName(it.seq)
 }
 
 // Context returns the item's context. It ends with ErrFinished when Done has succeeded, and as soon as Fail, Return

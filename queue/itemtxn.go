@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
+	"github.com/seed-a3166700/turnstile/queue/internal/claims"
 	"github.com/seed-a3166700/turnstile/queue/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -180,7 +181,7 @@ func (co *consumer) keep(r *attempt.Receipt) {
 // moveToDead moves the item to the dead letters.
 func (it *Item) moveToDead(reason string) error {
 	dead := *it.rec
-	dead.Priority, dead.Attempts = it.lease.priority, it.attempt
+	dead.Priority, dead.Attempts = it.lease.Priority, it.attempt
 	dead.Enqueued = it.EnqueuedAt().UnixMilli()
 	dead.Delay, dead.Due = 0, 0
 	dead.Reason = segment.Shorten(reason)
@@ -217,16 +218,16 @@ func (it *Item) putBack(tries int) error {
 		kept := l.claimed
 		kept.Except = append(slices.Clone(kept.Except), it.seq)
 		last := l.ends(1)
-		free := co.freePath(place{l.priority, l.segment, it.seq})
+		free := co.freePath(l.At(it.seq))
 		d.mu.Unlock()
-		back := itemRange{First: it.seq, Last: it.seq, Delivered: it.seq - 1, Tries: tries}
-		own := zk.SetOp(l.path, kept.encode(), -1)
+		back := claims.Range{First: it.seq, Last: it.seq, Delivered: it.seq - 1, Tries: tries}
+		own := zk.SetOp(l.path, kept.Encode(), -1)
 		if last {
 			own = zk.DeleteOp(l.path, -1)
 		}
 		_, err := co.sess.Multi(co.ctx, own,
 			zk.CheckOp(it.Path(), -1),
-			d.layout.store.CreateOp(free, back.encode()),
+			d.layout.store.CreateOp(free, back.Encode()),
 			zk.SetOp(l.list.Change, nil, -1))
 		failed, refused := errors.AsType[*zk.MultiError](err)
 		switch {

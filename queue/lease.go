@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
+	"github.com/seed-a3166700/turnstile/queue/internal/claims"
 	"github.com/seed-a3166700/turnstile/queue/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -17,25 +18,25 @@ import (
 // lease is a claim of this consumer: a range of a segment's items, of which some are delivered and some still
 // buffered.
 type lease struct {
-	co      *consumer
-	path    string
-	list    *segment.List
-	place   // of its first item
-	token   int64
-	asked   time.Time // when the consumer was about to create its node
-	filled  time.Time // when its items had been read
-	size    int
-	writing chan struct{} // one slot, the write semaphore: held to write the claim's node; pending marks share it
+	co           *consumer
+	path         string
+	list         *segment.List
+	claims.Place // of its first item
+	token        int64
+	asked        time.Time // when the consumer was about to create its node
+	filled       time.Time // when its items had been read
+	size         int
+	writing      chan struct{} // one slot, the write semaphore: held to write the claim's node; pending marks share it
 
 	leaseState
 }
 
 // leaseState is what changes of a lease. The dispatcher's mutex guards it, and is held while its methods are called.
 type leaseState struct {
-	claimed        itemRange // as the node says
-	pendingMarks   int       // under way
-	pendingThrough int       // while there are any: through which item the last one marks
-	writers        int       // goroutines that wait to write
+	claimed        claims.Range // as the node says
+	pendingMarks   int          // under way
+	pendingThrough int          // while there are any: through which item the last one marks
+	writers        int          // goroutines that wait to write
 	buffer         []bufferedItem
 	open           int  // delivered and not finished
 	nodeGone       bool // its node is deleted, or about to be
@@ -61,19 +62,19 @@ func (l *lease) giveBack(ctx context.Context, from int) error {
 	defer l.endWrite()
 	for {
 		d.mu.Lock()
-		rest, kept := l.claimed.from(from), l.claimed
+		rest, kept := l.claimed.From(from), l.claimed
 		last := l.open == 0 && len(l.buffer) == 0
-		free := l.co.freePath(place{l.priority, l.segment, from})
+		free := l.co.freePath(l.At(from))
 		d.mu.Unlock()
 		kept.Last = from - 1
 		kept.Delivered = min(kept.Delivered, kept.Last)
 		ops := []zk.Op{
 			zk.DeleteOp(l.path, -1),
-			d.layout.store.CreateOp(free, rest.encode()),
+			d.layout.store.CreateOp(free, rest.Encode()),
 			zk.SetOp(l.list.Change, nil, -1),
 		}
 		if !last {
-			ops[0] = zk.SetOp(l.path, kept.encode(), -1)
+			ops[0] = zk.SetOp(l.path, kept.Encode(), -1)
 		}
 		_, err := sess.Multi(ctx, ops...)
 		if zk.OutcomeOf(err) == zk.Unknown && err != nil && l.co.err() == nil && ctx.Err() == nil {
@@ -197,7 +198,7 @@ func (l *leaseState) ends(n int) bool { return l.open == n && len(l.buffer) == 0
 
 // readNode reads the claim's node, as it is when everything that was sent before was done or never will be. It returns
 // ErrClaimLost if another consumer may have removed it.
-func (l *lease) readNode(ctx context.Context) (itemRange, bool, error) {
+func (l *lease) readNode(ctx context.Context) (claims.Range, bool, error) {
 	data, err := attempt.Ask(ctx, l.co.sess, func() (zk.Data, error) {
 		b := l.co.sess.Batch()
 		passed := attempt.Fence(b)
@@ -218,14 +219,14 @@ func (l *lease) readNode(ctx context.Context) (itemRange, bool, error) {
 	})
 	switch {
 	case err == nil:
-		s, ok := parseRange(data.Data)
+		s, ok := claims.ParseRange(data.Data)
 		return s, ok, nil
 	case errors.Is(err, zk.NoNode):
-		return itemRange{}, false, nil
+		return claims.Range{}, false, nil
 	case ctx.Err() != nil:
-		return itemRange{}, false, context.Cause(ctx)
+		return claims.Range{}, false, context.Cause(ctx)
 	default:
-		return itemRange{}, false, l.co.orLost(err)
+		return claims.Range{}, false, l.co.orLost(err)
 	}
 }
 
@@ -243,13 +244,13 @@ func (l *lease) deleteNode() {
 // which the list may go on: the consumer that moves the cursor into the next segment removes those before it.
 func (l *lease) tidy() {
 	l.co.d.mu.Lock()
-	last := l.segment >= l.co.seen[l.list]
+	last := l.Segment >= l.co.seen[l.list]
 	l.co.d.mu.Unlock()
 	if last {
 		return
 	}
 	b := l.co.sess.Batch()
-	b.Delete(l.list.Segment(l.segment), 1) // refused unless it is sealed, which is version 1, and empty
+	b.Delete(l.list.Segment(l.Segment), 1) // refused unless it is sealed, which is version 1, and empty
 	b.Send()
 }
 

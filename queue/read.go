@@ -75,7 +75,7 @@ func (f *fetcher) read(dir, class string, items []int) ([]bufferedItem, error) {
 // fill reads a claim's items. It returns false if none of them exists any more; then it removes the claim. If an item
 // cannot be read, it gives back that item and those behind it.
 func (f *fetcher) fill(l *lease) (bool, error) {
-	buffer, err := f.read(l.list.Segment(l.segment), l.claimed.Class, l.claimed.items())
+	buffer, err := f.read(l.list.Segment(l.Segment), l.claimed.Class, l.claimed.Items())
 	if unread, ok := errors.AsType[*unreadError](err); ok {
 		l.buffer = buffer
 		err = l.giveBack(f.co.ctx, unread.seq)

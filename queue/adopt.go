@@ -21,9 +21,7 @@ import (
 // claims again if they were listed just now, after that watch was set.
 func (f *fetcher) leftBehind(ctx context.Context, listed []string) ([]claim, error) {
 	d := f.co.d
-	d.mu.Lock()
-	known := !f.co.left.hasFired()
-	d.mu.Unlock()
+	known := f.co.claims.Knows(claims.Consumers)
 	if !known {
 		_, _, w, err := f.co.sess.ChildrenW(ctx, d.layout.path(dirConsumers))
 		if err != nil {
@@ -42,9 +40,7 @@ func (f *fetcher) leftBehind(ctx context.Context, listed []string) ([]claim, err
 		if f.spread = min(f.spread, f.consumers); f.spread == 0 {
 			f.spread = max(1, f.consumers/4) // consumers that come together meet
 		}
-		d.mu.Lock()
-		f.co.left = &watch{w: w}
-		d.mu.Unlock()
+		f.co.claims.Watch(claims.Consumers, w)
 	}
 	if !known || listed == nil {
 		var err error
@@ -53,9 +49,7 @@ func (f *fetcher) leftBehind(ctx context.Context, listed []string) ([]claim, err
 		}
 	}
 	free, err := d.layout.freed(zk.Children{Names: listed}, nil)
-	d.mu.Lock()
-	f.co.claims = len(free)
-	d.mu.Unlock()
+	f.co.claims.SetFreeClaims(len(free))
 	return inPlace(append(free, f.orphans...)), err
 }
 
@@ -118,8 +112,7 @@ func (f *fetcher) adopt(ctx context.Context, c *claim) (bool, error) {
 	if s.Empty() {
 		s, rest = rest, claims.Range{Last: -1}
 	}
-	d.mu.Lock()
-	room := f.mayClaim(f.co.room())
+	room := f.room()
 	parts := max(1, min(f.consumers, f.maxParts()/2))
 	var free []claims.Range
 	for _, s := range []claims.Range{s.From(s.First + room), rest} {
@@ -130,16 +123,15 @@ func (f *fetcher) adopt(ctx context.Context, c *claim) (bool, error) {
 	ready := d.layout.readyList(c.Priority)
 	l := f.newLease(ready, c.At(s.First), s)
 	ops := append([]zk.Op{takeOver(c.path, stat.Version)}, f.makeFree(ready, l.Place, free)...)
-	d.mu.Unlock()
 	if err := f.make(l, ops...); err != nil {
 		return false, err // it may still exist: its owner has written it meanwhile
 	}
 	f.adopted(c)
-	d.mu.Lock()
 	// Other claims may come before what was claimed ahead: more that was left behind with this one, and items that its
 	// owner gave back, which are claims of their own. A consumer that keeps apart from others leaves those to them.
-	f.co.dirty = f.co.dirty || f.spread == 1 && (len(f.co.leases) > 0 || len(l.claimed.Except) > 0)
-	d.mu.Unlock()
+	if f.spread == 1 && (len(s.Except) > 0 || !f.co.claims.Empty()) {
+		f.co.claims.LookFirst()
+	}
 	return f.fill(l)
 }
 

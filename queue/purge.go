@@ -175,9 +175,7 @@ func (p purger) ends(ctx context.Context) (ends []claims.Place, err error) {
 // purgePriority removes what is ready in a list before its end, and returns how many items that were.
 func (f *fetcher) purgePriority(ctx context.Context, end claims.Place) (n int, err error) {
 	for {
-		f.co.d.mu.Lock()
-		f.co.pace = maxPrefetch
-		f.co.d.mu.Unlock()
+		f.co.claims.SetPace(maxPrefetch)
 		found, err := f.claimBefore(ctx, end)
 		if errors.Is(err, errAgain) {
 			continue
@@ -225,19 +223,12 @@ func (f *fetcher) claimBefore(ctx context.Context, end claims.Place) (bool, erro
 
 // takeBuffered takes all buffered items.
 func (co *consumer) takeBuffered() []*Item {
-	co.d.mu.Lock()
-	defer co.d.mu.Unlock()
 	var items []*Item
-	for _, l := range co.leases {
-		for _, s := range l.buffer {
-			items = append(items, l.item(s))
+	for _, b := range co.claims.PopAll() {
+		for _, x := range b.Items {
+			items = append(items, co.item(b.Lease, x))
 		}
-		l.open += len(l.buffer)
-		co.open += len(l.buffer)
-		l.buffer = nil
 	}
-	co.leases = nil
-	co.updateOwnership()
 	co.returner.stop()
 	return items
 }

@@ -1,4 +1,3 @@
-// Package claims keeps what a consumer of a queue has claimed, in memory: it asks no server, and never waits.
 package claims
 
 // Which items a claim is for, and where they are.
@@ -126,4 +125,10 @@ func (s Range) TriesOf(seq int, owned bool) int {
 		return s.Tries + 1
 	}
 	return s.Tries
+}
+
+// except returns the range without an item.
+func (s Range) except(seq int) Range {
+	s.Except = append(slices.Clone(s.Except), seq)
+	return s
 }

@@ -21,7 +21,9 @@ import (
 // All consumers share the cursor, and one that finds it moved has asked in vain. So a consumer that has met others
 // here moves it further, and makes free claims of what it does not need: as many as consumers need at the same time,
 // each of which is taken by itself.
-func (f *fetcher) claimBehind(ready *segment.List, at claims.Place, end int, class string, version int32) (*claims.Lease, error) {
+func (f *fetcher) claimBehind(
+	ready *segment.List, at claims.Place, end int, class string, version int32,
+) (*claims.Lease, error) {
 	room := f.room()
 	if segment.Large([]byte(class)) {
 		room = min(room, maxLarge)

@@ -256,7 +256,8 @@ func (d *dispatcher) step(ctx context.Context) error {
 	}
 	d.mu.Lock()
 	co.handOut()
-	if mustFetch && !found && co.claims.Empty() { // nothing takes items out without the dispatcher's mutex
+	// Items are taken out of the claims under d.mu alone, so what handOut has left is still there.
+	if mustFetch && !found && co.claims.Empty() {
 		if d.takers.trying() && !co.claims.Knows(claims.Gate) {
 			d.mu.Unlock()
 			return nil // fetch has synced for them: there is a pause since, or none any more

@@ -254,19 +254,6 @@ func (co *consumer) item(l *claims.Lease, x claims.Item) *Item {
 	}
 }
 
-// claimAhead lets serve claim the next items when a fast consumer has few left, so that its takers need not wait for
-// them. The caller holds the dispatcher's mutex.
-func (d *dispatcher) claimAhead() {
-	if d.ctx.Err() != nil {
-		return
-	}
-	d.more = true
-	if !d.serving {
-		d.serving = true
-		d.wg.Go(d.serve)
-	}
-}
-
 // send sends a transaction.
 func (co *consumer) send(ops []zk.Op) *zk.Future[[]zk.Result] {
 	b := co.sess.Batch()

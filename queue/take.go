@@ -294,6 +294,19 @@ func (co *consumer) handOut() {
 	}
 }
 
+// claimAhead lets serve claim the next items when a fast consumer has few left, so that its takers need not wait for
+// them. The caller holds the dispatcher's mutex.
+func (d *dispatcher) claimAhead() {
+	if d.ctx.Err() != nil {
+		return
+	}
+	d.more = true
+	if !d.serving {
+		d.serving = true
+		d.wg.Go(d.serve)
+	}
+}
+
 // background runs f unless the queue is closed, and Close waits for it.
 func (d *dispatcher) background(f func()) {
 	d.mu.Lock()

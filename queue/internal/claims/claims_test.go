@@ -261,6 +261,7 @@ func TestItemsThatCannotBeGivenBackAreBufferedAgain(t *testing.T) {
 }
 
 func TestServerIsAskedFirst(t *testing.T) {
+	t.Parallel()
 	for name, ask := range map[string]func(*world){
 		"something was given back":             func(w *world) { w.LookFirst() },
 		"a look has failed":                    func(w *world) { w.EndFetch(true) },

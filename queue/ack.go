@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/seed-a3166700/turnstile/queue/internal/claims"
 	"github.com/seed-a3166700/turnstile/queue/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -98,20 +99,13 @@ func (it *Item) acknowledge() error {
 	if !as.add(a) && !<-a.turn {
 		return a.err
 	}
-	if it.co.others() {
+	if it.co.claims.Open() > 1 {
 		runtime.Gosched() // lets goroutines come that are about to
 	}
 	as.send(as.gather(as.maxJoined(it)))
 	as.sent()
 	<-a.turn
 	return a.err
-}
-
-// others reports whether more than one item is open.
-func (co *consumer) others() bool {
-	co.d.mu.Lock()
-	defer co.d.mu.Unlock()
-	return co.open > 1
 }
 
 // DoneAll acknowledges items that were taken from this Queue, as Done does each, in as few transactions as packets
@@ -172,7 +166,7 @@ func together(list []*ack) (others []*ack) {
 
 // maxJoined returns how many items such as it fit into one transaction: at worst, each with a claim of its own.
 func (as *acks) maxJoined(it *Item) int {
-	each := 2*segment.OpSize + len(it.Path()) + len(it.lease.path)
+	each := 2*segment.OpSize + len(it.Path()) + len(it.lease.Path)
 	return max(1, min(maxJoined, (as.co.d.cfg.MaxPacket-headroom)/each))
 }
 
@@ -191,25 +185,25 @@ func (as *acks) send(list []*ack) {
 		}
 		as.co.marks.order.Lock()
 		e := as.co.beginAck(true, items...)
-		sent := as.co.send(append(ops, e.ops()...))
+		sent := as.co.send(append(ops, e.Ops()...))
 		as.co.marks.order.Unlock()
 		results, err := sent.Get(as.co.ctx)
 		if err == nil {
 			as.co.d.clock.saw(results[len(results)-1].Stat.Mtime) // 0 unless the transaction has set a claim's node
-			e.end(true)
+			as.co.endAck(e, true)
 			answer(list, nil)
 			return
 		}
 		failed, refused := errors.AsType[*zk.MultiError](err)
 		switch {
 		case refused && failed.Index < len(list):
-			e.end(false)
+			as.co.endAck(e, false)
 			list = as.without(list, failed)
 		case refused && errors.Is(failed, zk.NoNode):
-			e.end(false)
+			as.co.endAck(e, false)
 			as.co.claimRemoved()
 		case zk.OutcomeOf(err) != zk.Unknown:
-			e.end(false)
+			as.co.endAck(e, false)
 			if err := as.co.again(err); err != nil {
 				answer(list, err)
 				return
@@ -232,7 +226,7 @@ func answer(list []*ack, err error) {
 func (as *acks) without(list []*ack, failed *zk.MultiError) []*ack {
 	a := list[failed.Index]
 	if errors.Is(failed, zk.NoNode) {
-		a.item.lease.finished(1)
+		as.co.finished(a.item)
 		answer([]*ack{a}, errItemRemoved)
 	} else {
 		answer([]*ack{a}, as.co.orLost(failed))
@@ -241,14 +235,14 @@ func (as *acks) without(list []*ack, failed *zk.MultiError) []*ack {
 }
 
 // resolve finds out what became of a transaction without an answer, and returns what is still to be acknowledged.
-func (as *acks) resolve(list []*ack, e *ackTxn, ops []zk.Op, err error) []*ack {
+func (as *acks) resolve(list []*ack, e *claims.Ack, ops []zk.Op, err error) []*ack {
 	paths := make([]string, len(list))
 	for i := range list {
 		paths[i] = ops[i].Path()
 	}
 	there, lookErr := as.co.remaining(paths...)
 	if lookErr != nil {
-		e.end(false)
+		as.co.endAck(e, false)
 		answer(list, as.co.orLost(errors.Join(err, lookErr)))
 		return nil
 	}
@@ -260,14 +254,14 @@ func (as *acks) resolve(list []*ack, e *ackTxn, ops []zk.Op, err error) []*ack {
 			gone = append(gone, a)
 		}
 	}
-	e.end(len(left) == 0)
+	as.co.endAck(e, len(left) == 0)
 	if len(left) == 0 {
 		answer(gone, nil)
 		return nil
 	}
 	// The transaction was not done: an item that does not exist has gone some other way.
 	for _, a := range gone {
-		a.item.lease.finished(1)
+		as.co.finished(a.item)
 	}
 	answer(gone, errItemRemoved)
 	return left

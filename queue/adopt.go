@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/seed-a3166700/turnstile/queue/internal/claims"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -20,18 +21,16 @@ import (
 // claims again if they were listed just now, after that watch was set.
 func (f *fetcher) leftBehind(ctx context.Context, listed []string) ([]claim, error) {
 	d := f.co.d
-	d.mu.Lock()
-	known := !f.co.left.hasFired()
-	d.mu.Unlock()
+	known := f.co.claims.Knows(claims.Consumers)
 	if !known {
 		_, _, w, err := f.co.sess.ChildrenW(ctx, d.layout.path(dirConsumers))
 		if err != nil {
 			return nil, err
 		}
 		b := f.co.sess.Batch()
-		claims, consumers := b.Children(d.layout.path(dirClaims)), b.Children(d.layout.path(dirConsumers))
+		claimed, consumers := b.Children(d.layout.path(dirClaims)), b.Children(d.layout.path(dirConsumers))
 		b.Send()
-		list, live, err := d.layout.owned(ctx, claims, consumers)
+		list, live, err := d.layout.owned(ctx, claimed, consumers)
 		if err != nil {
 			w.Close()
 			return nil, err
@@ -41,9 +40,7 @@ func (f *fetcher) leftBehind(ctx context.Context, listed []string) ([]claim, err
 		if f.spread = min(f.spread, f.consumers); f.spread == 0 {
 			f.spread = max(1, f.consumers/4) // consumers that come together meet
 		}
-		d.mu.Lock()
-		f.co.left = &watch{w: w}
-		d.mu.Unlock()
+		f.co.claims.Watch(claims.Consumers, w)
 	}
 	if !known || listed == nil {
 		var err error
@@ -52,9 +49,7 @@ func (f *fetcher) leftBehind(ctx context.Context, listed []string) ([]claim, err
 		}
 	}
 	free, err := d.layout.freed(zk.Children{Names: listed}, nil)
-	d.mu.Lock()
-	f.co.claims = len(free)
-	d.mu.Unlock()
+	f.co.claims.SetFreeClaims(len(free))
 	return inPlace(append(free, f.orphans...)), err
 }
 
@@ -63,10 +58,10 @@ const maxTries = 3
 
 // adoptAny takes over one of the claims, which are in the order of their places: the first that exists; or, if others
 // take some at the same time, one of the first few.
-func (f *fetcher) adoptAny(ctx context.Context, claims []claim) (bool, error) {
-	for tries := 0; len(claims) > 0; {
-		i := rand.IntN(min(f.spread, len(claims)))
-		ok, err := f.adopt(ctx, &claims[i])
+func (f *fetcher) adoptAny(ctx context.Context, list []claim) (bool, error) {
+	for tries := 0; len(list) > 0; {
+		i := rand.IntN(min(f.spread, len(list)))
+		ok, err := f.adopt(ctx, &list[i])
 		switch {
 		case errors.Is(err, errTaken):
 			if tries++; tries == maxTries {
@@ -78,7 +73,7 @@ func (f *fetcher) adoptAny(ctx context.Context, claims []claim) (bool, error) {
 			}
 			return ok, err
 		}
-		claims = slices.Delete(claims, i, i+1)
+		list = slices.Delete(list, i, i+1)
 	}
 	return false, nil
 }
@@ -102,58 +97,56 @@ func (f *fetcher) adopt(ctx context.Context, c *claim) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	old, ok := parseRange(data)
+	old, ok := claims.ParseRange(data)
 	if !ok {
 		f.adopted(c)
 		return false, nil // not a claim; it is in no consumer's way
 	}
-	left := func(itemRange) bool { return true }
+	left := func(claims.Range) bool { return true }
 	if c.owner != freeOwner {
 		if left, err = f.unfinished(ctx, c, &old); err != nil {
 			return false, err
 		}
 	}
-	s, rest := old.split()
-	if s.empty() {
-		s, rest = rest, itemRange{Last: -1}
+	s, rest := old.Split()
+	if s.Empty() {
+		s, rest = rest, claims.Range{Last: -1}
 	}
-	d.mu.Lock()
-	room := f.mayClaim(f.co.room())
+	room := f.room()
 	parts := max(1, min(f.consumers, f.maxParts()/2))
-	var free []itemRange
-	for _, s := range []itemRange{s.from(s.First + room), rest} {
-		free = append(free, s.cut(max(room, (s.size()+parts-1)/parts))...)
+	var free []claims.Range
+	for _, s := range []claims.Range{s.From(s.First + room), rest} {
+		free = append(free, s.Cut(max(room, (s.Size()+parts-1)/parts))...)
 	}
-	free = slices.DeleteFunc(free, func(s itemRange) bool { return !left(s) })
-	s = s.upTo(s.First + room - 1)
-	ready := d.layout.readyList(c.priority)
-	l := f.newLease(ready, place{c.priority, c.segment, s.First}, s)
-	ops := append([]zk.Op{takeOver(c.path, stat.Version)}, f.makeFree(ready, l.place, free)...)
-	d.mu.Unlock()
+	free = slices.DeleteFunc(free, func(s claims.Range) bool { return !left(s) })
+	s = s.UpTo(s.First + room - 1)
+	ready := d.layout.readyList(c.Priority)
+	l := f.newLease(ready, c.At(s.First), s)
+	ops := append([]zk.Op{takeOver(c.path, stat.Version)}, f.makeFree(ready, l.Place, free)...)
 	if err := f.make(l, ops...); err != nil {
 		return false, err // it may still exist: its owner has written it meanwhile
 	}
 	f.adopted(c)
-	d.mu.Lock()
 	// Other claims may come before what was claimed ahead: more that was left behind with this one, and items that its
 	// owner gave back, which are claims of their own. A consumer that keeps apart from others leaves those to them.
-	f.co.dirty = f.co.dirty || f.spread == 1 && (len(f.co.leases) > 0 || len(l.claimed.Except) > 0)
-	d.mu.Unlock()
+	if f.spread == 1 && (len(s.Except) > 0 || !f.co.claims.Empty()) {
+		f.co.claims.LookFirst()
+	}
 	return f.fill(l)
 }
 
 // unfinished makes a range that a consumer has left behind begin with the first item that it has not finished, if
 // there is one, and returns a function that tells whether something is left of a part of it. No other consumer
 // finishes what that one had claimed, so an item that does not exist now never will.
-func (f *fetcher) unfinished(ctx context.Context, c *claim, s *itemRange) (func(itemRange) bool, error) {
-	items, err := f.co.d.layout.readyList(c.priority).Items(ctx, f.co.sess, c.segment)
+func (f *fetcher) unfinished(ctx context.Context, c *claim, s *claims.Range) (func(claims.Range) bool, error) {
+	items, err := f.co.d.layout.readyList(c.Priority).Items(ctx, f.co.sess, c.Segment)
 	if err != nil {
 		return nil, err
 	}
 	if i, _ := slices.BinarySearch(items, s.First); i < len(items) && items[i] <= s.Last {
 		s.First = items[i]
 	}
-	return func(s itemRange) bool {
+	return func(s claims.Range) bool {
 		i, _ := slices.BinarySearch(items, s.First)
 		return i < len(items) && items[i] <= s.Last
 	}, nil

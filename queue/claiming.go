@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
+	"github.com/seed-a3166700/turnstile/queue/internal/claims"
 	"github.com/seed-a3166700/turnstile/queue/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -21,37 +21,36 @@ import (
 // All consumers share the cursor, and one that finds it moved has asked in vain. So a consumer that has met others
 // here moves it further, and makes free claims of what it does not need: as many as consumers need at the same time,
 // each of which is taken by itself.
-func (f *fetcher) claimBehind(ready *segment.List, at place, end int, class string, version int32) (*lease, error) {
-	d := f.co.d
-	d.mu.Lock()
-	room := f.mayClaim(f.co.room())
+func (f *fetcher) claimBehind(
+	ready *segment.List, at claims.Place, end int, class string, version int32,
+) (*claims.Lease, error) {
+	room := f.room()
 	if segment.Large([]byte(class)) {
 		room = min(room, maxLarge)
 	}
-	s := itemRange{First: at.item, Last: end - 1, Class: segment.Class(class)}
-	var free []itemRange
-	if f.spread > 1 && f.co.claims < maxPutBack/2 {
-		free = s.from(at.item + room).upTo(at.item + room*(1+min(2*f.spread, f.maxParts())) - 1).cut(room)
+	s := claims.Range{First: at.Item, Last: end - 1, Class: segment.Class(class)}
+	var free []claims.Range
+	if f.spread > 1 && f.co.claims.FreeClaims() < maxPutBack/2 {
+		free = s.From(at.Item + room).UpTo(at.Item + room*(1+min(2*f.spread, f.maxParts())) - 1).Cut(room)
 	}
-	s = s.upTo(at.item + room - 1)
+	s = s.UpTo(at.Item + room - 1)
 	next := s.Last + 1
 	if len(free) > 0 {
 		next = free[len(free)-1].Last + 1
 	}
 	l := f.newLease(ready, at, s)
-	cursor := segment.Cursor{Segment: at.segment, Item: next}
+	cursor := segment.Cursor{Segment: at.Segment, Item: next}
 	ops := append([]zk.Op{zk.SetOp(ready.Dir, cursor.Encode(), version)}, f.makeFree(ready, at, free)...)
-	d.mu.Unlock()
 	return l, f.make(l, ops...)
 }
 
 // makeFree returns the operations that create free claims, and change the ready list's change node: waiting consumers
 // may have looked for free claims before, and at the cursor afterwards.
-func (f *fetcher) makeFree(ready *segment.List, at place, free []itemRange) []zk.Op {
+func (f *fetcher) makeFree(ready *segment.List, at claims.Place, free []claims.Range) []zk.Op {
 	var ops []zk.Op
 	for _, s := range free {
-		path := f.co.freePath(place{at.priority, at.segment, s.First})
-		ops = append(ops, f.co.d.layout.store.CreateOp(path, s.encode()))
+		path := f.co.freePath(at.At(s.First))
+		ops = append(ops, f.co.d.layout.store.CreateOp(path, s.Encode()))
 	}
 	if len(free) > 0 {
 		ops = append(ops, zk.SetOp(ready.Change, nil, -1))
@@ -66,16 +65,10 @@ func (f *fetcher) maxParts() int {
 	return max(1, min(64, (f.co.d.cfg.MaxPacket-headroom)/each))
 }
 
-// newLease returns what is to be a claim of a range that begins at a place. It marks those of its items that are
-// about to be delivered. The caller holds the dispatcher's mutex.
-func (f *fetcher) newLease(ready *segment.List, at place, s itemRange) *lease {
-	s.Delivered = s.First + min(f.co.markAt(at), s.size()) - 1
-	f.co.seen[ready] = max(f.co.seen[ready], at.segment)
-	return &lease{
-		co: f.co, path: f.co.d.layout.path(dirClaims, claimName(at, f.co.id, f.co.nextSerial())), list: ready,
-		place: at, asked: time.Now(), size: s.size(), writing: make(chan struct{}, 1),
-		leaseState: leaseState{claimed: s},
-	}
+// newLease returns what is to be a claim of a range that begins at a place.
+func (f *fetcher) newLease(ready *segment.List, at claims.Place, s claims.Range) *claims.Lease {
+	path := f.co.d.layout.path(dirClaims, claimName(at, f.co.id, f.co.nextSerial()))
+	return f.co.claims.NewLease(path, ready, at, s, f.co.d.demand())
 }
 
 // errTaken says that another consumer was quicker to claim the same.
@@ -83,20 +76,18 @@ var errTaken = fmt.Errorf("%w, and has claimed the same", errAgain)
 
 // make creates a claim's node in one transaction with other operations, the first of which is refused if another
 // consumer was quicker: then it returns errTaken.
-func (f *fetcher) make(l *lease, ops ...zk.Op) error {
+func (f *fetcher) make(l *claims.Lease, ops ...zk.Op) error {
 	d := f.co.d
-	ops = append([]zk.Op{zk.CheckOp(f.co.node, -1), d.layout.store.CreateOp(l.path, l.claimed.encode())}, ops...)
+	ops = append([]zk.Op{zk.CheckOp(f.co.node, -1), d.layout.store.CreateOp(l.Path, l.Range().Encode())}, ops...)
 	own := len(ops)
-	d.mu.Lock()
-	ops = append(ops, zk.CheckOp(d.layout.path(dirGate), f.co.version))
-	d.mu.Unlock()
+	ops = append(ops, zk.CheckOp(d.layout.path(dirGate), f.gate))
 	if f.limit != nil {
-		ops = append(ops, f.limit.op(d, l.size))
+		ops = append(ops, f.limit.op(d, l.Size))
 	}
 	for {
 		results, err := f.co.sess.Multi(f.co.ctx, ops...)
 		if err == nil {
-			l.token = results[0].Zxid
+			l.Token = results[0].Zxid
 			return nil
 		}
 		failed, refused := errors.AsType[*zk.MultiError](err)
@@ -116,7 +107,7 @@ func (f *fetcher) make(l *lease, ops ...zk.Op) error {
 			return errTaken
 		case refused && errors.Is(failed, zk.NoNode): // another client has removed the change node, or the directory
 			d.recheckNodes()
-			return cmp.Or(l.list.Mend(f.co.ctx, f.co.sess), errAgain)
+			return cmp.Or(l.List.Mend(f.co.ctx, f.co.sess), errAgain)
 		case zk.OutcomeOf(err) != zk.Unknown:
 			if err := f.co.again(err); err != nil {
 				return err
@@ -124,12 +115,12 @@ func (f *fetcher) make(l *lease, ops ...zk.Op) error {
 			continue
 		}
 		// No other consumer creates a node of this name: it tells whether we have.
-		there, err := f.co.exist(l.path)
+		there, err := f.co.exist(l.Path)
 		if err != nil {
 			return err
 		}
 		if there[0].Exists {
-			l.token = there[0].Stat.Czxid
+			l.Token = there[0].Stat.Czxid
 			return nil
 		}
 	}

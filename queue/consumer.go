@@ -8,12 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
+	"github.com/seed-a3166700/turnstile/queue/internal/claims"
 	"github.com/seed-a3166700/turnstile/queue/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -22,8 +22,8 @@ import (
 // that refer to that node, and the items that were claimed and not delivered yet. When the session ends, so does the
 // consumer, and its claims are free for the others.
 //
-// Its parts: the buffer has the items that it has claimed and not delivered; the fetcher claims more; marks and acks
-// write the claims' nodes; the returner gives back what no taker wants; the waiter waits for items.
+// Its parts: claims knows what it has claimed; the fetcher claims more; marks and acks write the claims' nodes; the
+// returner gives back what no taker wants; the waiter waits for items.
 type consumer struct {
 	d      *dispatcher
 	sess   *zk.Session
@@ -36,19 +36,14 @@ type consumer struct {
 	end    context.CancelCauseFunc
 	serial atomic.Int64 // of its claims
 
-	acks     acks
-	marks    marks
-	returner *returner
-	fetcher  *fetcher
-	waiter   *waiter
-
-	// The dispatcher's mutex guards what follows.
-	buffer
-	closing   bool                  // the queue is closed; the node goes when no item is open
-	abandoned bool                  // its claims are lost, and its node goes
-	claims    int                   // free claims at the last listing, plus items given back one by one since
-	delivered map[*Item]bool        // and not ended, for the hook Ended; nil without one
-	seen      map[*segment.List]int // the last segment of each ready list that it knows of
+	claims    *claims.Set
+	acks      acks
+	marks     marks
+	returner  *returner
+	fetcher   *fetcher
+	waiter    *waiter
+	delivered delivered
+	abandoned sync.Once // when its claims are lost, and its node goes
 }
 
 // openConsumer returns the consumer of the live session. It creates one if there is none.
@@ -70,14 +65,12 @@ func (d *dispatcher) openConsumer(ctx context.Context) (*consumer, error) {
 	if co != nil && co.sess == sess && co.ctx.Err() == nil {
 		return co, nil
 	}
-	co = &consumer{d: d, sess: sess, seen: make(map[*segment.List]int)}
-	co.buffer = buffer{clock: &d.clock, takers: &d.takers, prefetch: d.cfg.Prefetch, pace: 1}
-	co.changes, co.version = make(map[int]*watch), -1
+	co = &consumer{d: d, sess: sess}
 	co.own = sess.NewOwnership(co)
-	co.acks.co = co
-	co.marks.co, co.marks.changed = co, make(chan struct{}, 1)
-	co.returner = &returner{co: co, claiming: make(chan struct{}, 1)}
-	co.fetcher, co.waiter = &fetcher{co: co, delays: -1, consumers: 1}, newWaiter(co)
+	co.claims = claims.New(co.own, d.cfg.Prefetch)
+	co.acks.co, co.marks.co = co, co
+	co.fetcher = &fetcher{co: co, gate: -1, delays: -1, consumers: 1}
+	co.returner, co.waiter = newReturner(co), newWaiter(co)
 	co.ctx, co.end = context.WithCancelCause(sess.Context())
 	if err := co.createNode(ctx); err != nil {
 		co.end(err)
@@ -159,19 +152,16 @@ func (co *consumer) claimRemoved() { co.abandon(errClaimRemoved, co.sess.Timeout
 // before the cooldown in which handlers can stop. Until then its claims stand, and the queue opens no other consumer,
 // which would first take what comes behind them. If the session ends before, it takes the node along.
 func (co *consumer) abandon(cause error, cooldown time.Duration) {
-	gone := make(chan struct{})
-	co.d.mu.Lock()
-	if co.abandoned {
+	co.abandoned.Do(func() {
+		gone := make(chan struct{})
+		co.d.mu.Lock()
+		co.d.abandoning = gone
 		co.d.mu.Unlock()
-		return
-	}
-	co.abandoned = true
-	co.d.abandoning = gone
-	co.d.mu.Unlock()
-	co.end(cause)
-	time.AfterFunc(cooldown, func() {
-		defer close(gone)
-		_ = co.removeNode().Wait(context.Background()) // it ends with the session at the latest
+		co.end(cause)
+		time.AfterFunc(cooldown, func() {
+			defer close(gone)
+			_ = co.removeNode().Wait(context.Background()) // it ends with the session at the latest
+		})
 	})
 }
 
@@ -187,30 +177,17 @@ func (co *consumer) certify() error {
 	return nil
 }
 
-// updateOwnership begins or ends the ownership: a consumer without claims owns nothing. The caller holds the
-// dispatcher's mutex.
-func (co *consumer) updateOwnership() {
-	if co.open > 0 || len(co.leases) > 0 {
-		co.own.Begin()
-	} else {
-		co.own.End()
-	}
-}
-
 // dropConsumer forgets a consumer that has ended.
 func (d *dispatcher) dropConsumer(co *consumer) {
 	d.mu.Lock()
 	if d.consumer == co {
 		d.consumer = nil
 	}
-	co.leases, co.returner.unreturned = nil, nil
-	co.own.End()
-	co.returner.stop()
-	watches := co.forgetAll()
-	lost := slices.Collect(maps.Keys(co.delivered))
+	watches := co.claims.Drop()
 	d.mu.Unlock()
+	co.returner.stop()
 	closeAll(watches)
-	for _, item := range lost {
+	for _, item := range co.delivered.all() {
 		item.lose()
 	}
 }
@@ -258,34 +235,22 @@ func (co *consumer) next() *Item {
 	if co.err() != nil {
 		return nil
 	}
-	l, s := co.pop()
+	l, x, few := co.claims.Pop(co.d.clock.now())
 	if l == nil {
 		return nil
 	}
 	co.returner.restart()
-	co.claimAhead()
-	return l.item(s)
+	if few {
+		co.d.claimAhead()
+	}
+	return co.item(l, x)
 }
 
-// item returns a buffered item as it is delivered. The caller holds the dispatcher's mutex.
-func (l *lease) item(s bufferedItem) *Item {
+// item returns an item of a claim as it is delivered.
+func (co *consumer) item(l *claims.Lease, x claims.Item) *Item {
 	return &Item{
-		co: l.co, lease: l, seq: s.seq, rec: s.rec, created: s.created,
-		attempt: s.rec.Attempts + l.claimed.Tries + 1, begun: time.Now(),
-	}
-}
-
-// claimAhead lets serve claim the next items when a fast consumer has few left, so that its takers need not wait for
-// them. The caller holds the dispatcher's mutex.
-func (co *consumer) claimAhead() {
-	d := co.d
-	if !co.fewLeft() || d.ctx.Err() != nil {
-		return
-	}
-	d.more = true
-	if !d.serving {
-		d.serving = true
-		d.wg.Go(d.serve)
+		co: co, lease: l, seq: x.Seq, rec: x.Record, created: x.Created,
+		attempt: x.Record.Attempts + l.Tries + 1, begun: time.Now(),
 	}
 }
 
@@ -308,11 +273,7 @@ func (co *consumer) close(ctx context.Context) error {
 		return nil //nolint:nilerr // nothing is claimed any more
 	}
 	err := co.returner.release(ctx, false)
-	co.d.mu.Lock()
-	co.closing = true
-	over := co.open == 0
-	co.d.mu.Unlock()
-	if over {
+	if co.claims.Close() {
 		err = errors.Join(err, co.removeNode().Wait(ctx))
 	}
 	return err

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/seed-a3166700/turnstile/queue/internal/claims"
 	"github.com/seed-a3166700/turnstile/queue/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -96,7 +97,7 @@ func (r reader) countClaimed(ctx context.Context, sess *zk.Session) (int, error)
 		if err != nil {
 			return 0, err
 		}
-		s, ok := parseRange(data)
+		s, ok := claims.ParseRange(data)
 		if !ok {
 			continue
 		}
@@ -104,7 +105,7 @@ func (r reader) countClaimed(ctx context.Context, sess *zk.Session) (int, error)
 		var looks []*zk.Future[zk.Existence]
 		for seq := s.First; seq <= s.Last; seq++ {
 			if !slices.Contains(s.Except, seq) {
-				looks = append(looks, b.Exists(r.layout.readyList(c.priority).Item(c.segment, seq)))
+				looks = append(looks, b.Exists(r.layout.readyList(c.Priority).Item(c.Segment, seq)))
 			}
 		}
 		b.Send()

@@ -1,9 +1,6 @@
 package queue
 
-import (
-	"context"
-	"slices"
-)
+import "context"
 
 // WithSegment makes segments hold n items, so that tests see many of them.
 func (c Config) WithSegment(n int) Config {
@@ -13,15 +10,14 @@ func (c Config) WithSegment(n int) Config {
 
 // HoldWrites keeps the consumer from writing the nodes of its claims until the function that it returns is called.
 func (q *Queue) HoldWrites() func() {
-	q.dispatcher.mu.Lock()
-	leases := slices.Clone(q.dispatcher.consumer.leases)
-	q.dispatcher.mu.Unlock()
+	leases := q.dispatcher.current().claims.Leases()
 	for _, l := range leases {
-		l.writing <- struct{}{}
+		l.WaitToWrite() <- struct{}{}
+		l.WaitedToWrite()
 	}
 	return func() {
 		for _, l := range leases {
-			l.endWrite()
+			l.EndWrite()
 		}
 	}
 }
@@ -36,8 +32,5 @@ func (it *Item) EndFinish(ctx context.Context, err error) {
 
 // KeptForHooks returns how many items are kept until they have ended.
 func (q *Queue) KeptForHooks() int {
-	co := q.dispatcher.current()
-	co.d.mu.Lock()
-	defer co.d.mu.Unlock()
-	return len(co.delivered)
+	return len(q.dispatcher.current().delivered.all())
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/seed-a3166700/turnstile/queue/internal/claims"
 	"github.com/seed-a3166700/turnstile/queue/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -23,7 +24,10 @@ type fetcher struct {
 	consumers  int     // how many consumers there were then
 	spread     int     // how many consumers try to claim at the same time, by estimate: see metOthers
 
-	limit *limit // of a queue with a rate, as the current step has found it; nil: there is none
+	paused bool        // as the gate node says
+	rate   *rateRecord // as the gate node says; nil: there is no limit
+	gate   int32       // the version of the gate node: claims are made on condition of it; -1: of any
+	limit  *limit      // of a queue with a rate, as the current step has found it; nil: there is none
 
 	// Of the transactions that move delayed items.
 	delays    int32 // the version of the delayed items' change node at the last look; -1: never
@@ -41,29 +45,13 @@ type fetcher struct {
 // If other consumers take what it meets at the same time, it looks once more: one may have given something back, or
 // claimed it.
 func (f *fetcher) fetch(ctx context.Context, more bool) (found bool, err error) {
-	d := f.co.d
-	defer func() {
-		d.mu.Lock()
-		f.co.fetching = false
-		f.co.dirty = f.co.dirty || err != nil // it still has to look
-		d.mu.Unlock()
-	}()
-	d.mu.Lock()
-	limit, has := f.co.best()
-	var last place
-	if has {
-		// Before the end of our ranges there may be something that was given back, or left behind, and comes first.
-		last = f.co.last()
-	}
-	if !more {
-		f.co.fetching, f.co.dirty = true, false
-	}
+	// Before the end of our ranges there may be something that was given back, or left behind, and comes first.
+	limit, last, has := f.co.claims.BeginFetch(more)
+	defer func() { f.co.claims.EndFetch(err != nil) }()
 	has = has && !more
-	trying := d.takers.trying()
-	d.mu.Unlock()
-	if trying {
+	if f.co.d.trying() {
 		// A taker that does not want to wait learns what is true now, not what a server that lags behind believes.
-		if err := f.co.sess.Sync(ctx, d.layout.root); err != nil {
+		if err := f.co.sess.Sync(ctx, f.co.d.layout.root); err != nil {
 			return false, err
 		}
 	}
@@ -81,22 +69,22 @@ func (f *fetcher) fetch(ctx context.Context, more bool) (found bool, err error) 
 		if err := f.listPriorities(ctx); err != nil {
 			return false, false, err
 		}
-		claims, err := f.leftBehind(ctx, free)
+		list, err := f.leftBehind(ctx, free)
 		free = nil
 		if err != nil {
 			return false, false, err
 		}
 		for _, p := range f.priorities {
-			if has && p > last.priority {
+			if has && p > last.Priority {
 				break
 			}
-			mine := slices.DeleteFunc(slices.Clone(claims), func(c claim) bool {
-				return c.priority != p || has && c.place.compare(last) >= 0
+			mine := slices.DeleteFunc(slices.Clone(list), func(c claim) bool {
+				return c.Priority != p || has && c.Compare(last) >= 0
 			})
 			if found, err = f.adoptAny(ctx, mine); found || err != nil {
 				return found, armed, err
 			}
-			if has && p >= limit.priority {
+			if has && p >= limit.Priority {
 				continue // what its ready list holds comes later
 			}
 			found, set, err := f.claimFrom(ctx, p, !more)
@@ -122,10 +110,7 @@ func (f *fetcher) fetch(ctx context.Context, more bool) (found bool, err error) 
 // glance returns the names of the free claims, and the version of the delayed items' change node, by one request: most
 // often that is all that there is to see. It returns nil if the claims are to be listed after something else.
 func (f *fetcher) glance(ctx context.Context) (free []string, delays int32, err error) {
-	f.co.d.mu.Lock()
-	known := !f.co.left.hasFired()
-	f.co.d.mu.Unlock()
-	if !known {
+	if !f.co.claims.Knows(claims.Consumers) {
 		return nil, -1, nil
 	}
 	nodes, err := f.co.d.layout.store.MultiRead(ctx, f.co.sess,
@@ -142,17 +127,12 @@ func (f *fetcher) glance(ctx context.Context) (free []string, delays int32, err 
 // noneDue reports whether no delayed item is due, nor was any put since the last look: delays is the version of their
 // change node, or -1.
 func (f *fetcher) noneDue(delays int32) bool {
-	f.co.d.mu.Lock()
-	defer f.co.d.mu.Unlock()
-	return delays >= 0 && delays == f.delays && f.co.nextDue == 0
+	return delays >= 0 && delays == f.delays && f.co.claims.NextDue() == 0
 }
 
 // listPriorities learns which priorities have ready lists, and sets a watch for others.
 func (f *fetcher) listPriorities(ctx context.Context) error {
-	f.co.d.mu.Lock()
-	known := !f.co.newPriority.hasFired()
-	f.co.d.mu.Unlock()
-	if known {
+	if f.co.claims.Knows(claims.Priorities) {
 		return nil
 	}
 	names, _, w, err := f.co.sess.ChildrenW(ctx, f.co.d.layout.path(dirReady))
@@ -160,11 +140,7 @@ func (f *fetcher) listPriorities(ctx context.Context) error {
 		return err
 	}
 	f.priorities = segment.Numbers(names, parsePriority)
-	f.co.d.mu.Lock()
-	f.co.newPriority = &watch{w: w}
-	stale := f.co.keepOnly(f.priorities)
-	f.co.d.mu.Unlock()
-	closeAll(stale)
+	closeAll(f.co.claims.WatchPriorities(w, f.priorities))
 	return nil
 }
 
@@ -172,17 +148,12 @@ func (f *fetcher) listPriorities(ctx context.Context) error {
 // says so, and reports that: the caller looks once more.
 func (f *fetcher) claimFrom(ctx context.Context, priority int, arm bool) (found, set bool, err error) {
 	ready := f.co.d.layout.readyList(priority)
-	f.co.d.mu.Lock()
-	quiet := !f.co.changes[priority].hasFired()
-	f.co.d.mu.Unlock()
-	if quiet {
+	if f.co.claims.KnowsEmpty(priority) {
 		return false, false, nil
 	}
 	found, err = f.claimNext(ctx, ready, priority)
 	if found {
-		f.co.d.mu.Lock()
-		f.co.noteMore(priority)
-		f.co.d.mu.Unlock()
+		f.co.claims.NoteMore(priority)
 	}
 	if found || err != nil || !arm {
 		return found, false, err
@@ -197,14 +168,10 @@ func (f *fetcher) claimFrom(ctx context.Context, priority int, arm bool) (found,
 	}
 	if found, err := f.claimNext(ctx, ready, priority); found || err != nil {
 		w.Close()
-		f.co.d.mu.Lock()
-		f.co.noteMore(priority)
-		f.co.d.mu.Unlock()
+		f.co.claims.NoteMore(priority)
 		return found, false, err
 	}
-	f.co.d.mu.Lock()
-	f.co.changes[priority] = &watch{w: w}
-	f.co.d.mu.Unlock()
+	f.co.claims.WatchList(priority, w)
 	return false, true, nil
 }
 
@@ -235,7 +202,7 @@ func (f *fetcher) claimNext(ctx context.Context, ready *segment.List, priority i
 			return false, err
 		}
 		if end := segment.Creations(seg); at.Item < end {
-			l, err := f.claimBehind(ready, place{priority, at.Segment, at.Item}, end, string(data), stat.Version)
+			l, err := f.claimBehind(ready, claims.PlaceOf(priority, at), end, string(data), stat.Version)
 			if err != nil {
 				return false, err
 			}

@@ -124,7 +124,7 @@ func (it *Item) again(ctx context.Context, delay time.Duration, attempts int, re
 			return it.putBack(attempts - it.rec.Attempts)
 		}
 		later := *it.rec
-		later.Priority, later.Attempts = it.lease.priority, attempts
+		later.Priority, later.Attempts = it.lease.Priority, attempts
 		later.Enqueued = it.EnqueuedAt().UnixMilli()
 		later.Delay, later.Due = max(1, delay.Milliseconds()), 0
 		if reason != "" {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/seed-a3166700/turnstile/queue/internal/claims"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -78,49 +79,33 @@ func (p *producer) setGate(ctx context.Context, change func(*gateRecord) bool, o
 	}
 }
 
-// gateState is what a consumer knows of the gate node. It is part of the watches.
-type gateState struct {
-	gate    *watch // on the gate node
-	paused  bool
-	rate    *rateRecord // nil: there is no limit
-	version int32       // of the gate node: claims are made on condition of it; -1: of any
-}
-
 // lookAtGate learns whether the queue is paused, and how fast items may be claimed, as far as this consumer's server
 // has been told. It asks only if the gate node may have changed.
 func (f *fetcher) lookAtGate(ctx context.Context) error {
-	d := f.co.d
-	d.mu.Lock()
-	known := !f.co.gate.hasFired()
-	d.mu.Unlock()
-	if known {
+	if f.co.claims.Knows(claims.Gate) {
 		return nil
 	}
-	data, stat, w, err := f.co.sess.GetW(ctx, d.layout.path(dirGate))
+	data, stat, w, err := f.co.sess.GetW(ctx, f.co.d.layout.path(dirGate))
 	if err != nil {
 		return err
 	}
 	g := parseGate(data)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	f.co.gateState = gateState{&watch{w: w}, g.Pause != nil, g.Rate, stat.Version}
+	f.paused, f.rate, f.gate = g.Pause != nil, g.Rate, stat.Version
+	f.co.claims.WatchGate(w, f.paused)
 	return nil
 }
 
 // shut returns ErrPaused or ErrLimited while the consumer may not claim anything, and otherwise nil. It looks at the
 // rate only if the consumer is about to claim.
-func (f *fetcher) shut(ctx context.Context, claims bool) error {
-	f.co.d.mu.Lock()
-	paused, rate := f.co.paused, f.co.rate
-	f.co.d.mu.Unlock()
+func (f *fetcher) shut(ctx context.Context, claiming bool) error {
 	f.limit = nil
 	switch {
-	case paused:
+	case f.paused:
 		return ErrPaused
-	case rate == nil || !claims:
+	case f.rate == nil || !claiming:
 		return nil
 	}
-	return f.lookAtLimit(ctx, rate)
+	return f.lookAtLimit(ctx)
 }
 
 // stayShut does the next thing for the takers while the consumer may claim nothing, for the reason that shut tells: it
@@ -129,9 +114,9 @@ func (d *dispatcher) stayShut(ctx context.Context, co *consumer, reason error) e
 	d.mu.Lock()
 	d.more = false
 	d.takers.noteFetch()
-	trying, buffered := d.takers.trying(), len(co.leases) > 0
+	trying := d.takers.trying()
 	d.mu.Unlock()
-	if buffered {
+	if !co.claims.Empty() {
 		if _, err := co.returner.returnAll(co.ctx, false); err != nil {
 			return err
 		}

@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/both"
@@ -153,19 +155,39 @@ func (d *dispatcher) tellClaimed(ctx context.Context, items []*Item) {
 	}
 }
 
+// delivered are the items of a consumer that were delivered and have not ended, for the hook Ended; none without one.
+type delivered struct {
+	mu    sync.Mutex // guards items
+	items map[*Item]bool
+}
+
+func (s *delivered) add(it *Item) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.items == nil {
+		s.items = make(map[*Item]bool)
+	}
+	s.items[it] = true
+}
+
+func (s *delivered) remove(it *Item) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.items, it)
+}
+
+func (s *delivered) all() []*Item {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.items))
+}
+
 // keep has the hook told when the item's claim is lost.
 func (it *Item) keep() {
-	co := it.co
-	co.d.mu.Lock()
-	defer co.d.mu.Unlock()
-	if co.ctx.Err() != nil { // dropConsumer may have been here
+	it.co.delivered.add(it)
+	if it.co.ctx.Err() != nil { // dropConsumer may have been here before
 		go it.lose()
-		return
 	}
-	if co.delivered == nil {
-		co.delivered = make(map[*Item]bool)
-	}
-	co.delivered[it] = true
 }
 
 // lose tells the hook that the item's claim is lost, unless the item has ended before or is being finished. The
@@ -215,9 +237,7 @@ func (it *Item) tellEnded(ctx context.Context, end ItemEnd) {
 	if hook == nil || end.Result == 0 {
 		return
 	}
-	it.co.d.mu.Lock()
-	delete(it.co.delivered, it)
-	it.co.d.mu.Unlock()
+	it.co.delivered.remove(it)
 	end.Took = time.Since(it.begun)
 	hook(context.WithoutCancel(ctx), it, end)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/queue/internal/claims"
 	"github.com/seed-a3166700/turnstile/queue/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -22,7 +23,7 @@ type Token = zk.Token
 // Reject finishes it. Its methods may be called from any goroutine.
 type Item struct {
 	co      *consumer
-	lease   *lease
+	lease   *claims.Lease
 	seq     int
 	rec     *segment.Record
 	created int64
@@ -54,7 +55,7 @@ func (it *Item) Headers() map[string]string { return maps.Clone(it.rec.Headers) 
 func (it *Item) Queue() string { return it.co.d.layout.root }
 
 // Priority returns the item's priority.
-func (it *Item) Priority() int { return it.lease.priority }
+func (it *Item) Priority() int { return it.lease.Priority }
 
 // Attempt returns which delivery of the item this is, counted from 1. After a consumer has crashed, the count may
 // include a delivery that was about to happen and did not.
@@ -89,12 +90,12 @@ func failures(stored []segment.Failure) []Failure {
 func (it *Item) Failures() []Failure { return failures(it.rec.Failures) }
 
 // Token returns the delivery's token.
-func (it *Item) Token() Token { return Token(it.lease.token) }
+func (it *Item) Token() Token { return Token(it.lease.Token) }
 
 // Guard returns the operation to put first in a multi: the server refuses the whole multi with zk.NoNode once another
 // consumer has taken the claim over. Items that were claimed together share the claim, and it stays until all of them
 // are finished; see Guards. Writes that belong to one item go with its Done.
-func (it *Item) Guard() zk.Op { return zk.CheckOp(it.lease.path, -1) }
+func (it *Item) Guard() zk.Op { return zk.CheckOp(it.lease.Path, -1) }
 
 // Guards returns the operations to put first in a multi that must also end with the item: the server refuses the
 // whole multi with zk.NoNode once another consumer has taken the claim over, and once Done, Fail, Reject, or Return
@@ -108,7 +109,7 @@ func (it *Item) Session() *zk.Session { return it.co.sess }
 
 // Path returns the path of the item's node.
 func (it *Item) Path() string {
-	return it.lease.list.Segment(it.lease.segment) + "/" + segment.ItemName(it.seq)
+	return it.lease.List.Segment(it.lease.Segment) + "/" + segment.ItemName(it.seq)
 }
 
 // Context returns the item's context. It ends with ErrFinished when Done has succeeded, and as soon as Fail, Return

@@ -10,6 +10,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/seed-a3166700/turnstile/queue/internal/claims"
 	"github.com/seed-a3166700/turnstile/queue/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -38,7 +39,7 @@ type located struct {
 	path    string
 	key     string
 	version int32
-	at      place // of a ready or claimed one
+	at      claims.Place // of a ready or claimed one
 }
 
 // errEnough ends a walk whose caller has seen enough.
@@ -94,32 +95,32 @@ func (r reader) eachReady(ctx context.Context, f func(located) bool) error {
 }
 
 // listClaims is layout.listClaims through broken connections.
-func (r reader) listClaims(ctx context.Context) (claims []claim, err error) {
+func (r reader) listClaims(ctx context.Context) (list []claim, err error) {
 	err = r.do(ctx, func(sess *zk.Session) (err error) {
-		claims, err = r.layout.listClaims(ctx, sess)
+		list, err = r.layout.listClaims(ctx, sess)
 		return err
 	})
-	return claims, err
+	return list, err
 }
 
 // eachReadyOf is eachReady for one priority: what was given back or left behind comes before what the cursor has not
 // reached.
 func (r reader) eachReadyOf(ctx context.Context, priority int, f func(located) bool) error {
-	claims, err := r.listClaims(ctx)
+	list, err := r.listClaims(ctx)
 	if err != nil {
 		return err
 	}
-	for i := range claims {
-		c := &claims[i]
-		if c.priority != priority || !c.free {
+	for i := range list {
+		c := &list[i]
+		if c.Priority != priority || !c.free {
 			continue
 		}
 		s, _, err := r.readRange(ctx, c)
 		if err != nil {
 			return err
 		}
-		if err := r.eachOf(ctx, c.place, s.items(), func(x located) bool {
-			x.Attempts += s.tries(x.at.item, c.owner != freeOwner)
+		if err := r.eachOf(ctx, c.Place, s.Items(), func(x located) bool {
+			x.Attempts += s.TriesOf(x.at.Item, c.owner != freeOwner)
 			return f(x)
 		}); err != nil {
 			return err
@@ -130,13 +131,13 @@ func (r reader) eachReadyOf(ctx context.Context, priority int, f func(located) b
 
 // eachClaimed calls f with every item that a consumer has claimed.
 func (r reader) eachClaimed(ctx context.Context, f func(located) bool) error {
-	claims, err := r.listClaims(ctx)
+	list, err := r.listClaims(ctx)
 	if err != nil {
 		return err
 	}
 	consumers := make(map[string]*Consumer)
-	for i := range claims {
-		c := &claims[i]
+	for i := range list {
+		c := &list[i]
 		if c.free {
 			continue
 		}
@@ -149,24 +150,15 @@ func (r reader) eachClaimed(ctx context.Context, f func(located) bool) error {
 		if err != nil {
 			return err
 		}
-		if err := r.eachOf(ctx, c.place, s.items(), func(x located) bool {
-			x.State, x.Consumer, x.Delivered = Claimed, consumers[c.owner], x.at.item <= s.Delivered
-			x.Attempts += s.tries(x.at.item, true)
+		if err := r.eachOf(ctx, c.Place, s.Items(), func(x located) bool {
+			x.State, x.Consumer, x.Delivered = Claimed, consumers[c.owner], x.at.Item <= s.Delivered
+			x.Attempts += s.TriesOf(x.at.Item, true)
 			return f(x)
 		}); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// tries returns how many deliveries of an item a range counts beside the item itself: that of the owner, too, if owned
-// is set.
-func (s itemRange) tries(seq int, owned bool) int {
-	if owned && seq <= s.Delivered {
-		return s.Tries + 1
-	}
-	return s.Tries
 }
 
 // consumer returns what a consumer's node says, also if the consumer is gone.
@@ -186,15 +178,15 @@ func (r reader) consumer(ctx context.Context, id string) (*Consumer, error) {
 }
 
 // readRange returns the range of a claim, and the version of its node: an empty range if the claim is gone.
-func (r reader) readRange(ctx context.Context, c *claim) (itemRange, int32, error) {
-	s := itemRange{Last: -1}
+func (r reader) readRange(ctx context.Context, c *claim) (claims.Range, int32, error) {
+	s := claims.Range{Last: -1}
 	var version int32
 	err := r.do(ctx, func(sess *zk.Session) error {
 		data, stat, err := sess.Get(ctx, c.path)
 		if errors.Is(err, zk.NoNode) {
 			return nil
 		}
-		if got, ok := parseRange(data); err == nil && ok {
+		if got, ok := claims.ParseRange(data); err == nil && ok {
 			s, version = got, stat.Version
 		}
 		return err
@@ -244,7 +236,7 @@ func (r reader) eachBehindCursor(ctx context.Context, priority int, f func(locat
 		for ; from < end; from++ {
 			items = append(items, from)
 		}
-		if err := r.eachOf(ctx, place{priority, n, 0}, items, f); err != nil {
+		if err := r.eachOf(ctx, claims.Place{Priority: priority, Segment: n}, items, f); err != nil {
 			return err
 		}
 	}
@@ -252,12 +244,12 @@ func (r reader) eachBehindCursor(ctx context.Context, priority int, f func(locat
 }
 
 // eachOf calls f with those of the items of a ready list's segment that exist. They are ready as far as it knows.
-func (r reader) eachOf(ctx context.Context, at place, items []int, f func(located) bool) error {
-	dir := r.layout.readyList(at.priority).Segment(at.segment)
+func (r reader) eachOf(ctx context.Context, at claims.Place, items []int, f func(located) bool) error {
+	dir := r.layout.readyList(at.Priority).Segment(at.Segment)
 	return r.readStored(ctx, dir, items, func(x *storedItem) bool {
 		return x.corruptRecord() || f(located{
-			Peeked: x.peeked(Ready, at.priority), path: x.path, key: x.rec.Key, version: x.version,
-			at: place{at.priority, at.segment, x.seq},
+			Peeked: x.peeked(Ready, at.Priority), path: x.path, key: x.rec.Key, version: x.version,
+			at: at.At(x.seq),
 		})
 	})
 }

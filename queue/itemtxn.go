@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
+	"github.com/seed-a3166700/turnstile/queue/internal/claims"
 	"github.com/seed-a3166700/turnstile/queue/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -69,7 +70,7 @@ func (it *Item) remove(r removal) error {
 		}
 		co.marks.order.Lock()
 		e := co.beginAck(c == nil, it)
-		own := e.ops()
+		own := e.Ops()
 		guards := slices.Concat([]zk.Op{zk.DeleteOp(path, -1), own[0]}, r.ops, next.ops, own[1:])
 		claims := len(guards) // the index behind our operations on claims
 		var stamp string
@@ -90,40 +91,40 @@ func (it *Item) remove(r removal) error {
 			if receipt != nil {
 				receipt.Done()
 			}
-			e.end(true)
+			co.endAck(e, true)
 			return nil
 		}
 		failed, refused := errors.AsType[*zk.MultiError](err)
 		switch {
 		case refused && failed.Index == 0 && errors.Is(failed, zk.NoNode):
-			e.end(false)
-			it.lease.finished(1) // there is nothing left to claim
+			co.endAck(e, false)
+			co.finished(it) // there is nothing left to claim
 			return errItemRemoved
 		case refused && errors.Is(failed, zk.NoNode) &&
 			(failed.Index == 1 || failed.Index >= 2+len(r.ops)+len(next.ops) && failed.Index < claims):
-			e.end(false)
+			co.endAck(e, false)
 			co.claimRemoved()
 			return co.err()
 		case refused && failed.Index == claims && receipt != nil &&
 			(errors.Is(failed, zk.NoNode) || errors.Is(failed, zk.BadVersion)):
-			e.end(false)
+			co.endAck(e, false)
 			receipt = nil // it was swept away
 			continue
 		case p.Stale(err), refused && next.changed(failed, 2+len(r.ops)):
-			e.end(false)
+			co.endAck(e, false)
 			continue
 		case refused && failed.Index >= 2 && failed.Index < 2+len(r.ops):
-			e.end(false)
+			co.endAck(e, false)
 			return co.orLost(ofCaller(failed, 2, len(r.ops)))
 		case zk.OutcomeOf(err) != zk.Unknown:
-			e.end(false)
+			co.endAck(e, false)
 			if err := co.again(err); err != nil {
 				return err
 			}
 			continue
 		}
 		done, lookErr := co.wasDone(path, receipt, stamp)
-		e.end(done)
+		co.endAck(e, done)
 		if lookErr != nil {
 			receipt = nil
 		}
@@ -180,7 +181,7 @@ func (co *consumer) keep(r *attempt.Receipt) {
 // moveToDead moves the item to the dead letters.
 func (it *Item) moveToDead(reason string) error {
 	dead := *it.rec
-	dead.Priority, dead.Attempts = it.lease.priority, it.attempt
+	dead.Priority, dead.Attempts = it.lease.Priority, it.attempt
 	dead.Enqueued = it.EnqueuedAt().UnixMilli()
 	dead.Delay, dead.Due = 0, 0
 	dead.Reason = segment.Shorten(reason)
@@ -188,7 +189,7 @@ func (it *Item) moveToDead(reason string) error {
 	if it.rec.Priority == corrupt && len(data) > it.co.d.largest() {
 		// A node that is not an item may be as large as a packet, and then no transaction could hold it. It stays
 		// where it is, and is not delivered: the cursor is behind it.
-		it.lease.finished(1)
+		it.co.finished(it)
 		return nil
 	}
 	err := it.remove(removal{to: it.co.d.layout.deadLetters, data: data, final: true})
@@ -205,29 +206,24 @@ func (it *Item) moveToDead(reason string) error {
 // it. That claim counts so many tries beside the attempts that the item's data counts.
 func (it *Item) putBack(tries int) error {
 	l, co, d := it.lease, it.co, it.co.d
-	if err := l.beginWrite(co.ctx); err != nil {
+	if err := co.beginWrite(co.ctx, l); err != nil {
 		return co.orLost(err)
 	}
-	defer l.endWrite()
+	defer l.EndWrite()
 	for {
 		if err := co.err(); err != nil {
 			return err
 		}
-		d.mu.Lock()
-		kept := l.claimed
-		kept.Except = append(slices.Clone(kept.Except), it.seq)
-		last := l.ends(1)
-		free := co.freePath(place{l.priority, l.segment, it.seq})
-		d.mu.Unlock()
-		back := itemRange{First: it.seq, Last: it.seq, Delivered: it.seq - 1, Tries: tries}
-		own := zk.SetOp(l.path, kept.encode(), -1)
+		kept, last := l.PutBack(it.seq)
+		back := claims.Range{First: it.seq, Last: it.seq, Delivered: it.seq - 1, Tries: tries}
+		own := zk.SetOp(l.Path, kept.Encode(), -1)
 		if last {
-			own = zk.DeleteOp(l.path, -1)
+			own = zk.DeleteOp(l.Path, -1)
 		}
 		_, err := co.sess.Multi(co.ctx, own,
 			zk.CheckOp(it.Path(), -1),
-			d.layout.store.CreateOp(free, back.encode()),
-			zk.SetOp(l.list.Change, nil, -1))
+			d.layout.store.CreateOp(co.freePath(l.At(it.seq)), back.Encode()),
+			zk.SetOp(l.List.Change, nil, -1))
 		failed, refused := errors.AsType[*zk.MultiError](err)
 		switch {
 		case err == nil:
@@ -235,10 +231,10 @@ func (it *Item) putBack(tries int) error {
 			co.claimRemoved()
 			return co.err()
 		case refused && failed.Index == 1 && errors.Is(failed, zk.NoNode):
-			l.finished(1) // there is nothing left to give back
+			co.finished(it) // there is nothing left to give back
 			return errItemRemoved
 		case refused && failed.Index == 3 && errors.Is(failed, zk.NoNode):
-			if err := l.list.Mend(co.ctx, co.sess); err != nil { // another client has removed the change node
+			if err := l.List.Mend(co.ctx, co.sess); err != nil { // another client has removed the change node
 				if err := co.mend(err); err != nil {
 					return err
 				}
@@ -256,7 +252,7 @@ func (it *Item) putBack(tries int) error {
 			continue
 		default:
 			// Only this consumer writes the claim's node, so it tells whether it has.
-			s, there, lookErr := l.readNode(co.ctx)
+			s, there, lookErr := co.readNode(co.ctx, l)
 			if lookErr != nil {
 				return co.orLost(errors.Join(err, lookErr))
 			}
@@ -264,12 +260,7 @@ func (it *Item) putBack(tries int) error {
 				continue
 			}
 		}
-		d.mu.Lock()
-		l.claimed = kept
-		l.nodeGone = l.nodeGone || last
-		co.dirty = true
-		d.mu.Unlock()
-		l.finished(1)
+		co.clear(l, l.PutBackDone(kept, last))
 		return nil
 	}
 }
@@ -279,9 +270,4 @@ func (it *Item) putBack(tries int) error {
 const maxPutBack = 1000
 
 // mayPutBack reports whether one more item may have a claim of its own, and counts it.
-func (co *consumer) mayPutBack() bool {
-	co.d.mu.Lock()
-	defer co.d.mu.Unlock()
-	co.claims++
-	return co.claims <= maxPutBack
-}
+func (co *consumer) mayPutBack() bool { return co.claims.CountFreeClaim() <= maxPutBack }

@@ -1,84 +1,41 @@
 package queue
 
-// A claim of this consumer.
+// Writing the nodes of claims.
 
 import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
-	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
-	"github.com/seed-a3166700/turnstile/queue/internal/segment"
+	"github.com/seed-a3166700/turnstile/queue/internal/claims"
 	"github.com/seed-a3166700/turnstile/zk"
 )
-
-// lease is a claim of this consumer: a range of a segment's items, of which some are delivered and some still
-// buffered.
-type lease struct {
-	co      *consumer
-	path    string
-	list    *segment.List
-	place   // of its first item
-	token   int64
-	asked   time.Time // when the consumer was about to create its node
-	filled  time.Time // when its items had been read
-	size    int
-	writing chan struct{} // one slot, the write semaphore: held to write the claim's node; pending marks share it
-
-	leaseState
-}
-
-// leaseState is what changes of a lease. The dispatcher's mutex guards it, and is held while its methods are called.
-type leaseState struct {
-	claimed        itemRange // as the node says
-	pendingMarks   int       // under way
-	pendingThrough int       // while there are any: through which item the last one marks
-	writers        int       // goroutines that wait to write
-	buffer         []bufferedItem
-	open           int  // delivered and not finished
-	nodeGone       bool // its node is deleted, or about to be
-	returning      bool // the buffered items are about to be given back: until then the claim's node must stay
-}
-
-// bufferedItem is an item that is not delivered yet.
-type bufferedItem struct {
-	seq     int
-	rec     *segment.Record
-	created int64
-}
 
 // maxLarge is how many items of a segment of large ones are claimed at once.
 const maxLarge = 4
 
 // giveBack makes the claimed items from the given one on free for all, in their places.
-func (l *lease) giveBack(ctx context.Context, from int) error {
-	d, sess := l.co.d, l.co.sess
-	if err := l.beginWrite(ctx); err != nil {
+func (co *consumer) giveBack(ctx context.Context, l *claims.Lease, from int) error {
+	d, sess := co.d, co.sess
+	if err := co.beginWrite(ctx, l); err != nil {
 		return err
 	}
-	defer l.endWrite()
+	defer l.EndWrite()
 	for {
-		d.mu.Lock()
-		rest, kept := l.claimed.from(from), l.claimed
-		last := l.open == 0 && len(l.buffer) == 0
-		free := l.co.freePath(place{l.priority, l.segment, from})
-		d.mu.Unlock()
-		kept.Last = from - 1
-		kept.Delivered = min(kept.Delivered, kept.Last)
+		rest, kept, last := l.GiveBack(from)
 		ops := []zk.Op{
-			zk.DeleteOp(l.path, -1),
-			d.layout.store.CreateOp(free, rest.encode()),
-			zk.SetOp(l.list.Change, nil, -1),
+			zk.DeleteOp(l.Path, -1),
+			d.layout.store.CreateOp(co.freePath(l.At(from)), rest.Encode()),
+			zk.SetOp(l.List.Change, nil, -1),
 		}
 		if !last {
-			ops[0] = zk.SetOp(l.path, kept.encode(), -1)
+			ops[0] = zk.SetOp(l.Path, kept.Encode(), -1)
 		}
 		_, err := sess.Multi(ctx, ops...)
-		if zk.OutcomeOf(err) == zk.Unknown && err != nil && l.co.err() == nil && ctx.Err() == nil {
+		if zk.OutcomeOf(err) == zk.Unknown && err != nil && co.err() == nil && ctx.Err() == nil {
 			// Only this consumer writes the node, so it tells whether it has.
-			s, there, lookErr := l.readNode(ctx)
+			s, there, lookErr := co.readNode(ctx, l)
 			if lookErr != nil {
 				return errors.Join(err, lookErr) // it is unknown whether the items were given back
 			}
@@ -90,13 +47,13 @@ func (l *lease) giveBack(ctx context.Context, from int) error {
 		if failed, ok := errors.AsType[*zk.MultiError](err); ok && errors.Is(err, zk.NoNode) {
 			switch failed.Index {
 			case 0:
-				l.co.claimRemoved()
-				return l.co.err()
+				co.claimRemoved()
+				return co.err()
 			case 1: // another client has removed the directory of free claims
 				d.missing(err)
 				err = d.makeNodes(ctx, sess)
 			default: // or the change node
-				err = l.list.Mend(ctx, sess)
+				err = l.List.Mend(ctx, sess)
 			}
 			if err != nil {
 				err = attempt.Again(ctx, sess, err)
@@ -106,7 +63,7 @@ func (l *lease) giveBack(ctx context.Context, from int) error {
 			}
 			continue
 		}
-		if err != nil && zk.OutcomeOf(err) != zk.Unknown && l.co.err() == nil {
+		if err != nil && zk.OutcomeOf(err) != zk.Unknown && co.err() == nil {
 			if err := attempt.Again(ctx, sess, err); err != nil {
 				return err
 			}
@@ -115,93 +72,72 @@ func (l *lease) giveBack(ctx context.Context, from int) error {
 		if err != nil {
 			return err
 		}
-		d.mu.Lock()
-		l.claimed, l.nodeGone, l.returning = kept, l.nodeGone || last, false
-		settle := !l.nodeGone && l.open == 0 && len(l.buffer) == 0
-		l.nodeGone = l.nodeGone || settle
-		d.mu.Unlock()
-		if settle {
-			l.deleteNode()
+		if l.Returned(kept, last) {
+			co.deleteNode(l)
 		}
 		return nil
 	}
 }
 
 // beginWrite waits until no other goroutine writes the claim's node, and takes the write semaphore.
-func (l *lease) beginWrite(ctx context.Context) error {
-	d := l.co.d
-	d.mu.Lock()
-	l.writers++
-	d.mu.Unlock()
-	defer func() {
-		d.mu.Lock()
-		l.writers--
-		d.mu.Unlock()
-		l.co.marks.wake()
-	}()
+func (co *consumer) beginWrite(ctx context.Context, l *claims.Lease) error {
+	writing := l.WaitToWrite()
+	defer l.WaitedToWrite()
 	select {
-	case l.writing <- struct{}{}:
+	case writing <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-l.co.ctx.Done():
-		return context.Cause(l.co.ctx)
+	case <-co.ctx.Done():
+		return context.Cause(co.ctx)
 	}
 }
 
-// tryBeginWrite is beginWrite if no other goroutine is writing.
-func (l *lease) tryBeginWrite() bool {
-	select {
-	case l.writing <- struct{}{}:
-		return true
-	default:
-		return false
+// beginAck begins a claims.Ack for items that are to be finished. The caller holds marks.order until it is sent.
+func (co *consumer) beginAck(room bool, items ...*Item) *claims.Ack {
+	leases := make([]*claims.Lease, len(items))
+	for i, it := range items {
+		leases[i] = it.lease
+	}
+	return co.claims.BeginAck(co.d.demand(), room, leases...)
+}
+
+// endAck ends an Ack: done says whether its transaction was done. Takers get what it has marked.
+func (co *consumer) endAck(a *claims.Ack, done bool) {
+	finished := a.End(done)
+	co.d.mu.Lock()
+	if co.d.consumer == co {
+		co.handOut()
+	}
+	co.d.mu.Unlock()
+	for _, f := range finished {
+		co.clear(f.Lease, f.Rest)
 	}
 }
 
-func (l *lease) endWrite() {
-	<-l.writing
-	l.co.marks.wake()
-}
+// finished records that an item is finished.
+func (co *consumer) finished(it *Item) { co.clear(it.lease, it.lease.Finish(1)) }
 
-// tryMark begins a mark, unless another goroutine writes the node otherwise or waits to. The caller holds the
-// dispatcher's mutex, and marks.order until the mark is sent.
-func (l *lease) tryMark() bool {
-	if l.writers > 0 || l.pendingMarks == 0 && !l.tryBeginWrite() {
-		return false
+// clear does what is left to do when items of a claim are finished.
+func (co *consumer) clear(l *claims.Lease, rest claims.Rest) {
+	switch {
+	case rest.Delete:
+		co.deleteNode(l)
+	case rest.Tidy:
+		co.tidy(l)
 	}
-	l.pendingMarks++
-	return true
-}
-
-// endMark ends a mark. The caller holds the dispatcher's mutex.
-func (l *lease) endMark(through int, done bool) {
-	if done {
-		l.claimed.Delivered = max(l.claimed.Delivered, through)
-	}
-	if l.pendingMarks--; l.pendingMarks == 0 {
-		l.endWrite()
+	if rest.Leave {
+		co.removeNode()
 	}
 }
-
-// markedThrough returns through which item the lease is marked, or will be when all that was sent is done.
-func (l *leaseState) markedThrough() int {
-	if l.pendingMarks > 0 {
-		return l.pendingThrough
-	}
-	return l.claimed.Delivered
-}
-
-// ends reports whether nothing is left of the claim when n more items are finished.
-func (l *leaseState) ends(n int) bool { return l.open == n && len(l.buffer) == 0 && !l.returning }
 
 // readNode reads the claim's node, as it is when everything that was sent before was done or never will be. It returns
 // ErrClaimLost if another consumer may have removed it.
-func (l *lease) readNode(ctx context.Context) (itemRange, bool, error) {
-	data, err := attempt.Ask(ctx, l.co.sess, func() (zk.Data, error) {
-		b := l.co.sess.Batch()
+func (co *consumer) readNode(ctx context.Context, l *claims.Lease) (claims.Range, bool, error) {
+	data, err := attempt.Ask(ctx, co.sess, func() (zk.Data, error) {
+		b := co.sess.Batch()
 		passed := attempt.Fence(b)
-		get, owner := b.Get(l.path), b.Exists(l.co.node)
+		get, owner := b.Get(l.Path), b.Exists(co.node)
 		b.Send()
 		if err := passed(ctx); err != nil {
 			return zk.Data{}, err
@@ -210,7 +146,7 @@ func (l *lease) readNode(ctx context.Context) (itemRange, bool, error) {
 		if errors.Is(err, zk.NoNode) {
 			node, lookErr := owner.Get(ctx)
 			if lookErr == nil {
-				lookErr = l.co.stillOwner(node)
+				lookErr = co.stillOwner(node)
 			}
 			err = cmp.Or(lookErr, err)
 		}
@@ -218,45 +154,34 @@ func (l *lease) readNode(ctx context.Context) (itemRange, bool, error) {
 	})
 	switch {
 	case err == nil:
-		s, ok := parseRange(data.Data)
+		s, ok := claims.ParseRange(data.Data)
 		return s, ok, nil
 	case errors.Is(err, zk.NoNode):
-		return itemRange{}, false, nil
+		return claims.Range{}, false, nil
 	case ctx.Err() != nil:
-		return itemRange{}, false, context.Cause(ctx)
+		return claims.Range{}, false, context.Cause(ctx)
 	default:
-		return itemRange{}, false, l.co.orLost(err)
+		return claims.Range{}, false, co.orLost(err)
 	}
 }
 
 // deleteNode deletes the node of a claim that has no items left, in the background. If that does not succeed before
 // the session ends, the consumer that takes the claim over finds nothing in it, and removes it.
-func (l *lease) deleteNode() {
-	gone := attempt.Remove(l.co.sess, l.path)
+func (co *consumer) deleteNode(l *claims.Lease) {
+	gone := attempt.Remove(co.sess, l.Path)
 	go func() {
 		_ = gone.Wait(context.Background()) // it ends with the session
-		l.tidy()
+		co.tidy(l)
 	}()
 }
 
 // tidy removes the lease's segment if that is empty and will stay so, without waiting. It keeps the last segment, in
 // which the list may go on: the consumer that moves the cursor into the next segment removes those before it.
-func (l *lease) tidy() {
-	l.co.d.mu.Lock()
-	last := l.segment >= l.co.seen[l.list]
-	l.co.d.mu.Unlock()
-	if last {
+func (co *consumer) tidy(l *claims.Lease) {
+	if l.InLastSegment() {
 		return
 	}
-	b := l.co.sess.Batch()
-	b.Delete(l.list.Segment(l.segment), 1) // refused unless it is sealed, which is version 1, and empty
+	b := co.sess.Batch()
+	b.Delete(l.List.Segment(l.Segment), 1) // refused unless it is sealed, which is version 1, and empty
 	b.Send()
-}
-
-// markedAhead returns how many of the buffered items are marked, or will be.
-func (l *leaseState) markedAhead() int {
-	n, _ := slices.BinarySearchFunc(l.buffer, l.markedThrough()+1, func(s bufferedItem, seq int) int {
-		return s.seq - seq
-	})
-	return n
 }

@@ -11,10 +11,9 @@ import (
 )
 
 // marks is the part of a consumer that marks items as delivered in their claims' nodes before it delivers them.
-// Transactions that finish items mark the next, too: see ackTxn.
+// Transactions that finish items mark the next, too: see claims.Ack.
 type marks struct {
-	co      *consumer
-	changed chan struct{} // one slot: a claim's node was written, or a writer has stopped waiting
+	co *consumer
 	// order is held from choosing marks to sending them, so that a later request marks more. It is taken before the
 	// dispatcher's mutex.
 	order sync.Mutex
@@ -24,30 +23,22 @@ type marks struct {
 // ended.
 func (m *marks) write(ctx context.Context) error {
 	m.order.Lock()
-	e := m.co.beginAck(true)
-	if e.marked == nil {
+	a := m.co.beginAck(true)
+	if !a.Marks() {
 		m.order.Unlock()
 		select {
-		case <-m.changed:
+		case <-m.co.claims.Changed():
 		case <-ctx.Done():
 		case <-m.co.ctx.Done():
 		}
 		return nil
 	}
-	answer := m.co.send(e.ops())
+	answer := m.co.send(a.Ops())
 	m.order.Unlock()
 	_, err := answer.Get(m.co.ctx)
-	e.end(err == nil) // if the answer is lost the next try marks at least the same
+	m.co.endAck(a, err == nil) // if the answer is lost the next try marks at least the same
 	if errors.Is(err, zk.NoNode) {
 		m.co.claimRemoved()
 	}
 	return err
-}
-
-// wake wakes write if it waits.
-func (m *marks) wake() {
-	select {
-	case m.changed <- struct{}{}:
-	default:
-	}
 }

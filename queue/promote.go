@@ -51,14 +51,10 @@ func (f *fetcher) promote(ctx context.Context) error {
 				return err
 			}
 		}
-		d.mu.Lock()
-		due := f.co.nextDue
-		d.mu.Unlock()
+		due := f.co.claims.NextDue()
 		switch now := d.clock.now(); {
 		case now < f.moveAfter:
-			d.mu.Lock()
-			f.co.nextDue = f.moveAfter
-			d.mu.Unlock()
+			f.co.claims.SetNextDue(f.moveAfter)
 			return nil
 		case !m.again && stat.Version == f.delays && (due == 0 || now < due):
 			return nil // nothing was put since then, and nothing is due
@@ -68,9 +64,7 @@ func (f *fetcher) promote(ctx context.Context) error {
 			return err
 		}
 		if !m.again {
-			d.mu.Lock()
-			f.co.nextDue = m.next
-			d.mu.Unlock()
+			f.co.claims.SetNextDue(m.next)
 			f.delays = stat.Version
 			return nil
 		}

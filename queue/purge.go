@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
+	"github.com/seed-a3166700/turnstile/queue/internal/claims"
 	"github.com/seed-a3166700/turnstile/queue/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -139,7 +140,7 @@ func (p purger) awaitFree(ctx context.Context, co *consumer) error {
 }
 
 // ends returns where each ready list ends: the place behind its last item.
-func (p purger) ends(ctx context.Context) (ends []place, err error) {
+func (p purger) ends(ctx context.Context) (ends []claims.Place, err error) {
 	err = p.do(ctx, func(sess *zk.Session) error {
 		ends = nil
 		// A server that lags behind may not know yet of items that were put.
@@ -164,7 +165,7 @@ func (p purger) ends(ctx context.Context) (ends []place, err error) {
 			if err != nil {
 				return err
 			}
-			ends = append(ends, place{priority, last, segment.Creations(stat)})
+			ends = append(ends, claims.Place{Priority: priority, Segment: last, Item: segment.Creations(stat)})
 		}
 		return nil
 	})
@@ -172,11 +173,9 @@ func (p purger) ends(ctx context.Context) (ends []place, err error) {
 }
 
 // purgePriority removes what is ready in a list before its end, and returns how many items that were.
-func (f *fetcher) purgePriority(ctx context.Context, end place) (n int, err error) {
+func (f *fetcher) purgePriority(ctx context.Context, end claims.Place) (n int, err error) {
 	for {
-		f.co.d.mu.Lock()
-		f.co.pace = maxPrefetch
-		f.co.d.mu.Unlock()
+		f.co.claims.SetPace(maxPrefetch)
 		found, err := f.claimBefore(ctx, end)
 		if errors.Is(err, errAgain) {
 			continue
@@ -194,21 +193,21 @@ func (f *fetcher) purgePriority(ctx context.Context, end place) (n int, err erro
 
 // claimBefore claims something of a ready list before its end: what was given back or left behind, or what is not
 // claimed yet. It returns false if there is nothing.
-func (f *fetcher) claimBefore(ctx context.Context, end place) (bool, error) {
-	claims, err := f.co.d.layout.listClaims(ctx, f.co.sess)
+func (f *fetcher) claimBefore(ctx context.Context, end claims.Place) (bool, error) {
+	list, err := f.co.d.layout.listClaims(ctx, f.co.sess)
 	if err != nil {
 		return false, err
 	}
-	for i := range claims {
-		c := &claims[i]
-		if c.priority != end.priority || !c.free || c.place.compare(end) >= 0 {
+	for i := range list {
+		c := &list[i]
+		if c.Priority != end.Priority || !c.free || c.Compare(end) >= 0 {
 			continue
 		}
 		if ok, err := f.adopt(ctx, c); ok || err != nil {
 			return ok, err
 		}
 	}
-	ready := f.co.d.layout.readyList(end.priority)
+	ready := f.co.d.layout.readyList(end.Priority)
 	data, _, err := f.co.sess.Get(ctx, ready.Dir)
 	if errors.Is(err, zk.NoNode) {
 		return false, nil
@@ -216,27 +215,20 @@ func (f *fetcher) claimBefore(ctx context.Context, end place) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if at, ok := segment.ParseCursor(data); ok && (place{end.priority, at.Segment, at.Item}).compare(end) >= 0 {
+	if at, ok := segment.ParseCursor(data); ok && claims.PlaceOf(end.Priority, at).Compare(end) >= 0 {
 		return false, nil
 	}
-	return f.claimNext(ctx, ready, end.priority)
+	return f.claimNext(ctx, ready, end.Priority)
 }
 
 // takeBuffered takes all buffered items.
 func (co *consumer) takeBuffered() []*Item {
-	co.d.mu.Lock()
-	defer co.d.mu.Unlock()
 	var items []*Item
-	for _, l := range co.leases {
-		for _, s := range l.buffer {
-			items = append(items, l.item(s))
+	for _, b := range co.claims.PopAll() {
+		for _, x := range b.Items {
+			items = append(items, co.item(b.Lease, x))
 		}
-		l.open += len(l.buffer)
-		co.open += len(l.buffer)
-		l.buffer = nil
 	}
-	co.leases = nil
-	co.updateOwnership()
 	co.returner.stop()
 	return items
 }

@@ -132,7 +132,7 @@ func (l *limit) op(d *dispatcher, n int) zk.Op {
 }
 
 // lookAtLimit learns how many items may be claimed now. It returns ErrLimited if none may.
-func (f *fetcher) lookAtLimit(ctx context.Context, rate *rateRecord) error {
+func (f *fetcher) lookAtLimit(ctx context.Context) error {
 	if err := f.askTime(ctx); err != nil {
 		return err
 	}
@@ -141,17 +141,18 @@ func (f *fetcher) lookAtLimit(ctx context.Context, rate *rateRecord) error {
 		return err
 	}
 	paid, _ := strconv.ParseInt(string(data), 10, 64) // anything else is 0
-	f.limit = newLimit(rate.rate(), paid, f.co.d.clock.now(), stat.Version)
+	f.limit = newLimit(f.rate.rate(), paid, f.co.d.clock.now(), stat.Version)
 	if f.limit.items == 0 {
 		return ErrLimited
 	}
 	return nil
 }
 
-// mayClaim returns how many of n items may be claimed at once.
-func (f *fetcher) mayClaim(n int) int {
-	if f.limit == nil {
-		return n
+// room returns how many items to claim at once.
+func (f *fetcher) room() int {
+	demand := f.co.d.demand()
+	if f.limit != nil {
+		return max(1, min(demand, f.limit.items, maxPrefetch))
 	}
-	return max(1, min(f.co.takers.demand(), f.limit.items, maxPrefetch))
+	return min(maxPrefetch, max(f.co.claims.Pace(), demand))
 }

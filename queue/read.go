@@ -5,8 +5,8 @@ package queue
 import (
 	"errors"
 	"fmt"
-	"time"
 
+	"github.com/seed-a3166700/turnstile/queue/internal/claims"
 	"github.com/seed-a3166700/turnstile/queue/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -25,8 +25,8 @@ func (e *unreadError) Unwrap() error { return e.err }
 
 // read reads items of a segment. It leaves out those that do not exist: they are finished. If the server refuses one,
 // or the client refuses its answer, it returns those before it with an *unreadError.
-func (f *fetcher) read(dir, class string, items []int) ([]bufferedItem, error) {
-	var buffer []bufferedItem
+func (f *fetcher) read(dir, class string, items []int) ([]claims.Item, error) {
+	var buffer []claims.Item
 	chunk := segment.ReadChunk
 	for len(items) > 0 {
 		n := min(chunk, len(items))
@@ -65,7 +65,7 @@ func (f *fetcher) read(dir, class string, items []int) ([]bufferedItem, error) {
 			if err != nil {
 				rec = &segment.Record{ID: segment.NewID(), Priority: corrupt, Body: node.Data}
 			}
-			buffer = append(buffer, bufferedItem{items[i], rec, node.Stat.Ctime})
+			buffer = append(buffer, claims.Item{Seq: items[i], Record: rec, Created: node.Stat.Ctime})
 		}
 		items = items[n:]
 	}
@@ -74,11 +74,12 @@ func (f *fetcher) read(dir, class string, items []int) ([]bufferedItem, error) {
 
 // fill reads a claim's items. It returns false if none of them exists any more; then it removes the claim. If an item
 // cannot be read, it gives back that item and those behind it.
-func (f *fetcher) fill(l *lease) (bool, error) {
-	buffer, err := f.read(l.list.Segment(l.segment), l.claimed.Class, l.claimed.items())
+func (f *fetcher) fill(l *claims.Lease) (bool, error) {
+	claimed := l.Range()
+	buffer, err := f.read(l.List.Segment(l.Segment), claimed.Class, claimed.Items())
 	if unread, ok := errors.AsType[*unreadError](err); ok {
-		l.buffer = buffer
-		err = l.giveBack(f.co.ctx, unread.seq)
+		l.Hold(buffer)
+		err = f.co.giveBack(f.co.ctx, l, unread.seq)
 		if err == nil && len(buffer) == 0 {
 			return false, unread
 		}
@@ -93,36 +94,29 @@ func (f *fetcher) fill(l *lease) (bool, error) {
 		return false, err
 	}
 	d := f.co.d
-	var good, bad []bufferedItem
-	for _, s := range buffer {
-		tries := s.rec.Attempts + l.claimed.Tries
-		if s.rec.Priority == corrupt || d.cfg.MaxAttempts > 0 && tries >= d.cfg.MaxAttempts {
-			bad = append(bad, s)
+	var good, bad []claims.Item
+	for _, x := range buffer {
+		tries := x.Record.Attempts + l.Tries
+		if x.Record.Priority == corrupt || d.cfg.MaxAttempts > 0 && tries >= d.cfg.MaxAttempts {
+			bad = append(bad, x)
 		} else {
-			good = append(good, s)
+			good = append(good, x)
 		}
 	}
-	d.mu.Lock()
-	l.filled = time.Now()
-	l.buffer, l.open = good, len(bad)
-	f.co.open += len(bad)
-	l.nodeGone = len(buffer) == 0
+	l.Buffer(good, len(bad))
 	if len(good) > 0 {
-		f.co.add(l)
 		f.co.returner.restart()
 	}
-	f.co.updateOwnership()
-	d.mu.Unlock()
 	if len(buffer) == 0 {
-		l.deleteNode()
+		f.co.deleteNode(l)
 		return false, errAgain
 	}
 	var failed []error
-	for _, s := range bad {
-		it := l.item(s)
+	for _, x := range bad {
+		it := f.co.item(l, x)
 		it.attempt-- // it is not delivered
 		reason := fmt.Sprintf("%d attempts did not finish it, and the last consumer that had it is gone", it.attempt)
-		if s.rec.Priority == corrupt {
+		if x.Record.Priority == corrupt {
 			reason = segment.ErrRecord.Error()
 		}
 		failed = append(failed, it.moveToDead(reason)) // one that cannot be moved is in no consumer's way

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/seed-a3166700/turnstile/queue/internal/claims"
 	"github.com/seed-a3166700/turnstile/queue/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -138,7 +139,7 @@ func (p *producer) removeFound(ctx context.Context, x located) (there bool, err 
 // An item is free if it stands behind the cursor, or in a free claim. To claim it a consumer changes the one or
 // deletes the other.
 func (p *producer) unclaimed(ctx context.Context, x located) (check []zk.Op, moved bool, err error) {
-	ready := p.layout.readyList(x.at.priority)
+	ready := p.layout.readyList(x.at.Priority)
 	var cursor segment.Cursor
 	var version int32
 	if err := p.do(ctx, func(sess *zk.Session) error {
@@ -156,23 +157,23 @@ func (p *producer) unclaimed(ctx context.Context, x located) (check []zk.Op, mov
 	}); err != nil || moved {
 		return nil, moved, err
 	}
-	if x.at.compare(place{x.at.priority, cursor.Segment, cursor.Item}) >= 0 {
+	if x.at.Compare(claims.PlaceOf(x.at.Priority, cursor)) >= 0 {
 		return []zk.Op{zk.CheckOp(ready.Dir, version)}, false, nil
 	}
-	claims, err := p.listClaims(ctx)
+	list, err := p.listClaims(ctx)
 	if err != nil {
 		return nil, false, err
 	}
-	for i := range claims {
-		c := &claims[i]
-		if c.priority != x.at.priority || c.segment != x.at.segment || c.item > x.at.item {
+	for i := range list {
+		c := &list[i]
+		if c.Priority != x.at.Priority || c.Segment != x.at.Segment || c.Item > x.at.Item {
 			continue
 		}
 		s, version, err := p.readRange(ctx, c)
 		if err != nil {
 			return nil, false, err
 		}
-		if x.at.item < s.First || x.at.item > s.Last || slices.Contains(s.Except, x.at.item) {
+		if x.at.Item < s.First || x.at.Item > s.Last || slices.Contains(s.Except, x.at.Item) {
 			continue
 		}
 		if c.free {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/queue/internal/claims"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -14,39 +15,28 @@ import (
 type returner struct {
 	co       *consumer
 	claiming chan struct{} // one slot: held while claiming items, and while giving some back
-
-	// The dispatcher's mutex guards what follows.
-	unreturned []*lease // claims without buffered items that the server has refused to take back
-	linger     *time.Timer
-	rested     time.Time // when the consumer last claimed or delivered something
+	linger   *time.Timer   // calls over
 }
 
-// restart restarts the time after which buffered items that nothing takes are given back. The caller holds the
-// dispatcher's mutex.
-func (r *returner) restart() {
-	r.rested = time.Now()
-	if r.linger == nil {
-		r.linger = time.AfterFunc(r.co.d.cfg.Linger, r.over)
-		return
-	}
-	r.linger.Reset(r.co.d.cfg.Linger)
+func newReturner(co *consumer) *returner {
+	r := &returner{co: co, claiming: make(chan struct{}, 1)}
+	r.linger = time.AfterFunc(time.Hour, r.over)
+	r.stop()
+	return r
 }
 
-// stop ends the linger: no items are buffered. The caller holds the dispatcher's mutex.
-func (r *returner) stop() {
-	if r.linger != nil {
-		r.linger.Stop()
-	}
-}
+// restart restarts the time after which buffered items that nothing takes are given back.
+func (r *returner) restart() { r.linger.Reset(r.co.d.cfg.Linger) }
+
+// stop ends the linger: no items are buffered.
+func (r *returner) stop() { r.linger.Stop() }
 
 // over gives back items that no taker has wanted for a while. If the server refuses, or takers want some now, it tries
 // again after the next linger.
 func (r *returner) over() {
 	r.co.d.background(func() {
 		_ = r.release(r.co.ctx, true)
-		r.co.d.mu.Lock()
-		defer r.co.d.mu.Unlock()
-		if len(r.co.leases) > 0 || len(r.unreturned) > 0 {
+		if r.co.claims.Returnable() {
 			r.restart()
 		}
 	})
@@ -58,11 +48,8 @@ func (r *returner) release(ctx context.Context, idle bool) error {
 	if given, err := r.returnAll(ctx, idle); err != nil || !given {
 		return err
 	}
-	r.co.d.mu.Lock()
-	r.co.pace = 1
-	watches := r.co.forgetAll()
-	r.co.d.mu.Unlock()
-	closeAll(watches)
+	r.co.claims.SetPace(1)
+	closeAll(r.co.claims.Forget())
 	return nil
 }
 
@@ -78,80 +65,59 @@ func (r *returner) returnAll(ctx context.Context, idle bool) (bool, error) {
 	}
 	defer r.end()
 	errs := r.returnAgain(ctx)
-	d := r.co.d
-	d.mu.Lock()
-	if idle && (len(d.takers) > 0 || time.Since(r.rested) < d.cfg.Linger) { // or a taker was served meanwhile
-		d.mu.Unlock()
+	buffered, ok := r.takeOut(idle)
+	if !ok {
 		return false, errors.Join(errs...)
 	}
-	leases := r.co.leases
-	r.co.leases = nil
-	buffers := make([][]bufferedItem, len(leases))
-	for i, l := range leases {
-		buffers[i], l.buffer, l.returning = l.buffer, nil, true
-	}
-	r.co.updateOwnership()
-	d.mu.Unlock()
-	for i, l := range leases {
-		err := l.giveBack(ctx, buffers[i][0].seq)
+	for _, b := range buffered {
+		err := r.co.giveBack(ctx, b.Lease, b.Items[0].Seq)
 		if err == nil {
 			continue
 		}
 		errs = append(errs, err)
 		if zk.OutcomeOf(err) != zk.Unknown && r.co.certify() == nil {
-			r.rebuffer(l, buffers[i])
+			r.co.claims.Rebuffer(b)
+			r.restart()
 		}
 	}
 	return true, errors.Join(errs...)
 }
 
+// takeOut takes out the buffered items, and returns false if idle is set and takers want them, or were served lately.
+func (r *returner) takeOut(idle bool) ([]claims.Buffered, bool) {
+	d := r.co.d
+	d.mu.Lock() // no taker comes before it has all
+	defer d.mu.Unlock()
+	switch {
+	case !idle:
+		return r.co.claims.TakeOut(0)
+	case len(d.takers) > 0:
+		return nil, false
+	}
+	return r.co.claims.TakeOut(d.cfg.Linger)
+}
+
 // returnLater keeps a claim that has nothing to deliver and that the server has refused to take back: it is given
 // back after the linger.
-func (r *returner) returnLater(l *lease) {
-	r.co.d.mu.Lock()
-	defer r.co.d.mu.Unlock()
-	if r.co.ctx.Err() != nil {
-		return // it is free when the consumer's node goes
-	}
-	l.buffer = nil
-	r.unreturned = append(r.unreturned, l)
+func (r *returner) returnLater(l *claims.Lease) {
+	r.co.claims.ReturnLater(l)
 	r.restart()
 }
 
 // returnAgain tries again to give back what the server has refused to take back. The caller has begun claiming.
 func (r *returner) returnAgain(ctx context.Context) []error {
-	r.co.d.mu.Lock()
-	unreturned := r.unreturned
-	r.unreturned = nil
-	r.co.d.mu.Unlock()
 	var errs []error
-	for _, l := range unreturned {
-		err := l.giveBack(ctx, l.claimed.First)
+	for _, l := range r.co.claims.TakeUnreturned() {
+		err := r.co.giveBack(ctx, l, l.Item)
 		switch {
 		case err == nil:
-			r.co.d.mu.Lock()
-			r.co.dirty = true // it may come before what is claimed
-			r.co.d.mu.Unlock()
+			r.co.claims.LookFirst() // it may come before what is claimed
 		case zk.OutcomeOf(err) != zk.Unknown:
 			r.returnLater(l)
 		}
 		errs = append(errs, err)
 	}
 	return errs
-}
-
-// rebuffer buffers items again that could not be given back, and certainly are this consumer's.
-func (r *returner) rebuffer(l *lease, buffer []bufferedItem) {
-	r.co.d.mu.Lock()
-	defer r.co.d.mu.Unlock()
-	if r.co.ctx.Err() != nil {
-		return // it is free when the consumer's node goes
-	}
-	l.buffer, l.returning = buffer, false
-	r.co.add(l)
-	r.restart()
-	r.co.dirty = true // other claims of ours, which come first, were given back
-	r.co.updateOwnership()
 }
 
 // begin waits until no other goroutine claims items for the consumer, or gives some back.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
+	"github.com/seed-a3166700/turnstile/queue/internal/claims"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -23,7 +24,8 @@ type dispatcher struct {
 	wakeup   chan struct{}  // one slot: serve is to look at its takers
 	served   *consumer      // the consumer of serve's last step; serve's alone
 
-	// mu guards what follows, the consumer's buffer, and its leases. It is never held while waiting.
+	// mu guards what follows. It is never held while waiting. A consumer's claims have a mutex of their own, which is
+	// taken after this one.
 	mu       sync.Mutex
 	consumer *consumer
 	// abandoning is closed when the claims of a consumer whose session was uncertain are free; nil if there was none.
@@ -230,7 +232,7 @@ func (d *dispatcher) step(ctx context.Context) error {
 		return err
 	}
 	d.mu.Lock()
-	mustFetch, more := co.mustFetch(), d.more && co.rate == nil
+	mustFetch, more := co.claims.MustFetch(d.clock.now()), d.more && co.fetcher.rate == nil
 	d.more = false
 	if mustFetch {
 		d.takers.noteFetch()
@@ -254,8 +256,9 @@ func (d *dispatcher) step(ctx context.Context) error {
 	}
 	d.mu.Lock()
 	co.handOut()
-	if mustFetch && !found && len(co.leases) == 0 {
-		if d.takers.trying() && co.gate.hasFired() {
+	// Items are taken out of the claims under d.mu alone, so what handOut has left is still there.
+	if mustFetch && !found && co.claims.Empty() {
+		if d.takers.trying() && !co.claims.Knows(claims.Gate) {
 			d.mu.Unlock()
 			return nil // fetch has synced for them: there is a pause since, or none any more
 		}
@@ -267,7 +270,7 @@ func (d *dispatcher) step(ctx context.Context) error {
 		}
 		return nil
 	}
-	unmarked := len(d.takers) > 0 && len(co.leases) > 0 && !co.mustFetch()
+	unmarked := len(d.takers) > 0 && !co.claims.MustFetch(d.clock.now())
 	d.mu.Unlock()
 	if found {
 		co.waiter.leave()
@@ -288,6 +291,19 @@ func (co *consumer) handOut() {
 			return
 		}
 		d.takers.give(item)
+	}
+}
+
+// claimAhead lets serve claim the next items when a fast consumer has few left, so that its takers need not wait for
+// them. The caller holds the dispatcher's mutex.
+func (d *dispatcher) claimAhead() {
+	if d.ctx.Err() != nil {
+		return
+	}
+	d.more = true
+	if !d.serving {
+		d.serving = true
+		d.wg.Go(d.serve)
 	}
 }
 

@@ -89,3 +89,17 @@ func (ts *takers) fail(err error) {
 	}
 	*ts = nil
 }
+
+// demand returns how many items the takers want.
+func (d *dispatcher) demand() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.takers.demand()
+}
+
+// trying reports whether a taker does not want to wait.
+func (d *dispatcher) trying() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.takers.trying()
+}

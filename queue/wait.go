@@ -5,11 +5,12 @@ package queue
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
+	"github.com/seed-a3166700/turnstile/queue/internal/claims"
+	"github.com/seed-a3166700/turnstile/zk"
 )
 
 // waiter is the part of a consumer that waits for items. Only the goroutine of serve uses it.
@@ -68,10 +69,7 @@ func (w *waiter) await(ctx context.Context, cancel func(), wg *sync.WaitGroup) e
 		w.place = place
 	}
 	if !w.place.First() {
-		w.co.d.mu.Lock()
-		watches := w.co.forgetAll()
-		w.co.d.mu.Unlock()
-		closeAll(watches)
+		closeAll(w.co.claims.Forget())
 		if err := w.place.Await(ctx); err != nil {
 			if ctx.Err() != nil {
 				return err
@@ -83,9 +81,7 @@ func (w *waiter) await(ctx context.Context, cancel func(), wg *sync.WaitGroup) e
 			return err
 		}
 	}
-	w.co.d.mu.Lock()
-	gate, paused := w.co.gate, w.co.paused
-	w.co.d.mu.Unlock()
+	gate, paused := w.co.claims.GateWatch(), w.co.fetcher.paused
 	if limit := w.co.fetcher.limit; gate != nil && (paused || limit != nil && limit.items == 0) {
 		// Until the gate changes, or the next item may be claimed, nothing else matters.
 		wg.Go(func() { w.co.awaitChange(ctx, gate, cancel) })
@@ -98,26 +94,19 @@ func (w *waiter) await(ctx context.Context, cancel func(), wg *sync.WaitGroup) e
 	if set, err := w.arm(ctx); set || err != nil {
 		return err
 	}
-	w.co.d.mu.Lock()
-	ready := w.co.allQuiet(w.co.fetcher.priorities)
-	deaf := slices.DeleteFunc(slices.Clone(w.co.fetcher.priorities), func(p int) bool {
-		return !w.co.changes[p].hasFired()
-	})
-	due := w.co.nextDue
-	all := w.co.all()
-	w.co.d.mu.Unlock()
+	watches, deaf := w.co.claims.Quiet(w.co.fetcher.priorities)
 	for _, p := range deaf { // it has fired just now, or another client has removed it
 		if err := w.co.d.layout.readyList(p).Mend(ctx, w.co.sess); err != nil {
 			return err
 		}
 	}
-	if !ready {
+	if watches == nil {
 		return nil
 	}
-	for _, a := range all {
+	for _, a := range watches {
 		wg.Go(func() { w.co.awaitChange(ctx, a, cancel) })
 	}
-	if due > 0 {
+	if due := w.co.claims.NextDue(); due > 0 {
 		defer w.until(due, cancel)()
 	}
 	<-ctx.Done()
@@ -147,26 +136,34 @@ func (w *waiter) leave() {
 // of its version besides.
 func (w *waiter) standDown() {
 	w.leave()
-	w.co.d.mu.Lock()
 	w.co.returner.restart()
-	w.co.d.mu.Unlock()
 }
 
 // arm sets the watch that only the first of the waiting consumers has, for items that are put with a delay. It
 // reports whether it had to.
 func (w *waiter) arm(ctx context.Context) (bool, error) {
-	d := w.co.d
-	d.mu.Lock()
-	delayed := w.co.delayed.hasFired()
-	d.mu.Unlock()
-	if delayed {
-		_, _, fired, err := w.co.sess.GetW(ctx, d.layout.path(dirDelayed))
-		if err != nil {
-			return false, err
-		}
-		d.mu.Lock()
-		w.co.delayed = &watch{w: fired}
-		d.mu.Unlock()
+	if w.co.claims.Knows(claims.Delayed) {
+		return false, nil
 	}
-	return delayed, nil
+	_, _, fired, err := w.co.sess.GetW(ctx, w.co.d.layout.path(dirDelayed))
+	if err != nil {
+		return false, err
+	}
+	w.co.claims.Watch(claims.Delayed, fired)
+	return true, nil
+}
+
+// awaitChange waits for the watch and then calls wake, unless ctx ends first.
+func (co *consumer) awaitChange(ctx context.Context, w *claims.Watch, wake func()) {
+	if _, err := w.Next(ctx); err != nil && ctx.Err() != nil {
+		return
+	}
+	co.claims.Fired(w)
+	wake()
+}
+
+func closeAll(watches []*zk.Watch) {
+	for _, w := range watches {
+		w.Close()
+	}
 }

@@ -21,7 +21,8 @@ type rule struct {
 }
 
 // rules lists what may be imported, from the lowest package up. What is not listed is not allowed. That only the server
-// sees its tree and its store, only queue its segments, and only the command line its parts, is Go's own rule.
+// sees its tree and its store, only queue its segments and claims, and only the command line its parts, is Go's own
+// rule.
 var rules = []rule{
 	{path: "internal/jute"},
 	{path: "internal/wire", ours: []string{"internal/jute"}},
@@ -72,9 +73,13 @@ var rules = []rule{
 	{path: "discovery", ours: []string{"zk", "internal/attempt", "cache", "member"}},
 	{path: "discovery/roundtrip", ours: []string{"discovery"}},
 	{path: "queue/internal/segment", ours: []string{"zk", "internal/attempt"}},
+	{path: "queue/internal/claims", ours: []string{"zk", "queue/internal/segment"}},
 	{
 		path: "queue",
-		ours: []string{"zk", "internal/attempt", "internal/both", "internal/line", "queue/internal/segment"},
+		ours: []string{
+			"zk", "internal/attempt", "internal/both", "internal/line", "queue/internal/claims",
+			"queue/internal/segment",
+		},
 	},
 	{path: "internal/outcome", ours: []string{"zk", "lock", "elect"}},
 	{path: "queue/classic", ours: []string{"zk", "internal/attempt", "internal/line", "queue"}}, // queue for its errors

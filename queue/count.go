@@ -46,8 +46,12 @@ func (q *Queue) Len(ctx context.Context) (Counts, error) {
 		if n.Waiting, err = q.reader.countWaiting(ctx, sess); err != nil {
 			return err
 		}
-		if n.Claimed, err = q.reader.countClaimed(ctx, sess); err != nil {
+		claimed, err := q.reader.claimed(ctx, sess)
+		if err != nil {
 			return err
+		}
+		for _, of := range claimed {
+			n.Claimed += of
 		}
 		n.Claimed = min(n.Claimed, stored)
 		n.Ready = stored - n.Claimed
@@ -79,13 +83,13 @@ func (r reader) countBelow(ctx context.Context, sess *zk.Session, dir string) (i
 	return total, nil
 }
 
-// countClaimed counts the items that live consumers have claimed.
-func (r reader) countClaimed(ctx context.Context, sess *zk.Session) (int, error) {
+// claimed counts the items that each live consumer has claimed.
+func (r reader) claimed(ctx context.Context, sess *zk.Session) (map[string]int, error) {
 	list, err := r.layout.listClaims(ctx, sess)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	total := 0
+	claimed := make(map[string]int)
 	for _, c := range list {
 		if c.free {
 			continue
@@ -95,7 +99,7 @@ func (r reader) countClaimed(ctx context.Context, sess *zk.Session) (int, error)
 			continue
 		}
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
 		s, ok := claims.ParseRange(data)
 		if !ok {
@@ -112,12 +116,12 @@ func (r reader) countClaimed(ctx context.Context, sess *zk.Session) (int, error)
 		for _, l := range looks {
 			e, err := l.Get(ctx)
 			if err != nil {
-				return 0, err
+				return nil, err
 			}
 			if e.Exists {
-				total++
+				claimed[c.owner]++
 			}
 		}
 	}
-	return total, nil
+	return claimed, nil
 }

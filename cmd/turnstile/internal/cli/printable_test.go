@@ -85,6 +85,7 @@ var shows = []shower{
 	{args: "queue ls /q", shows: true},
 	{args: "queue items /q", shows: true},
 	{args: "queue len /q", shows: true},
+	{args: "queue consumers /q"},
 	{args: "queue dead ls /q", shows: true},
 	{args: "queue show /q ITEM", shows: true, head: true},
 	{args: "queue show /q DEAD", shows: true, head: true},

@@ -46,6 +46,9 @@ func newSource(access command.Access, client *zk.Client, s *survey.Survey) ensem
 		Dead: func(ctx context.Context, path string, most int) ([]ensemble.DeadLetter, error) {
 			return deadLetters(ctx, client, path, most)
 		},
+		Consumers: func(ctx context.Context, path string) ([]ensemble.Consumer, error) {
+			return consumers(ctx, client, path)
+		},
 		Node: func(ctx context.Context, path string, data bool) (ensemble.Node, error) {
 			return nodeAt(ctx, client, path, data)
 		},
@@ -108,6 +111,26 @@ func deadLetters(ctx context.Context, client *zk.Client, path string, most int) 
 		}
 		list = append(list, ensemble.DeadLetter{
 			ID: letter.ID, Reason: letter.Reason, At: letter.DiedAt, Attempts: letter.Attempts,
+		})
+	}
+	return list, errors.Join(err, q.Close(ctx))
+}
+
+// consumers returns the consumers of a queue.
+func consumers(ctx context.Context, client *zk.Client, path string) ([]ensemble.Consumer, error) {
+	q, err := queue.New(client, path, queue.Config{})
+	if err != nil {
+		return nil, err
+	}
+	found, err := q.Consumers(ctx)
+	var list []ensemble.Consumer
+	for _, c := range found {
+		who := c.ID
+		if c.Host != "" {
+			who = fmt.Sprintf("%s pid %d", c.Host, c.PID)
+		}
+		list = append(list, ensemble.Consumer{
+			Who: who, Session: command.SessionID(c.Session), Since: c.Since, Claimed: c.Claimed,
 		})
 	}
 	return list, errors.Join(err, q.Close(ctx))

@@ -158,7 +158,10 @@ func (d *Dashboard) queuesPage(r *http.Request) *page {
 	return p
 }
 
-const maxDead = 50 // letters that are shown
+const (
+	maxDead    = 50 // letters that are shown
+	maxWorking = 50 // consumers that are shown
+)
 
 type queueBody struct {
 	queueRow
@@ -168,8 +171,11 @@ type queueBody struct {
 	Error  string
 	Paused string
 	Parts  []queuePart
-	Dead   []deadRow
-	More   int
+
+	Working     []workingRow
+	WorkingMore int
+	Dead        []deadRow
+	More        int
 
 	Actions              []action
 	Buttons, DeadButtons []button // of changes
@@ -180,6 +186,12 @@ type queuePart struct {
 	Name, Look string
 	N          int
 	X, Width   int // of stripWidth
+}
+
+type workingRow struct {
+	Who, Session string
+	Since        when
+	Claimed      int
 }
 
 type deadRow struct {
@@ -225,6 +237,10 @@ func (d *Dashboard) queuePage(r *http.Request) *page {
 			}
 			x += part.Width
 		}
+		for _, c := range read.working[:min(len(read.working), maxWorking)] {
+			b.Working = append(b.Working, workingRow{clean(c.Who), c.Session, p.ago(c.Since), c.Claimed})
+		}
+		b.WorkingMore = len(read.working) - len(b.Working)
 		for _, dead := range read.dead {
 			b.Dead = append(b.Dead, deadRow{clean(dead.ID), clean(dead.Reason), p.ago(dead.At), dead.Attempts})
 		}

@@ -101,6 +101,14 @@ func (w *world) source() ensemble.Source {
 			}
 			return list, nil
 		},
+		Consumers: func(_ context.Context, path string) (list []ensemble.Consumer, err error) {
+			for i := range w.queues[path].Claimed {
+				list = append(list, ensemble.Consumer{
+					Who: fmt.Sprint("worker", i, " pid 1"), Session: fmt.Sprintf("0x%x", i+1), Since: w.start, Claimed: i,
+				})
+			}
+			return list, nil
+		},
 		Node: func(_ context.Context, path string, data bool) (ensemble.Node, error) {
 			w.ask("node")
 			n, ok := w.nodes[path]

@@ -27,6 +27,7 @@ type Source struct {
 	Deadlocks func(ctx context.Context) ([]lock.FoundDeadlock, error)
 	Queue     func(ctx context.Context, path string) (Queue, error)
 	Dead      func(ctx context.Context, path string, most int) ([]DeadLetter, error) // the first of a queue
+	Consumers func(ctx context.Context, path string) ([]Consumer, error)             // those with the most items first
 	// Node reads a node, with its data only if that is set.
 	Node     func(ctx context.Context, path string, data bool) (Node, error)
 	Sessions func(ctx context.Context) (list []Session, lacks []string)
@@ -77,6 +78,13 @@ type DeadLetter struct {
 	ID, Reason string
 	At         time.Time
 	Attempts   int
+}
+
+// A Consumer takes items of a queue.
+type Consumer struct {
+	Who, Session string
+	Since        time.Time
+	Claimed      int
 }
 
 // A Finding is something that is wrong with an ensemble.

@@ -31,7 +31,7 @@ it, it is never delivered again.`,
   seq 1000 | turnstile queue put /numbers --lines
   turnstile queue len /numbers`,
 	}, newPut(app), newCron(app), newTake(app), newWork(app), newList(app), newItems(app), newShow(app), newLen(app),
-		newRemove(app), newPause(app), newResume(app), newRate(app), newDead(app), newPurge(app))
+		newConsumers(app), newRemove(app), newPause(app), newResume(app), newRate(app), newDead(app), newPurge(app))
 }
 
 // access is how a subcommand reaches its queue.

@@ -34,7 +34,7 @@ func TestConsumersTellsWhoHasHowManyItems(t *testing.T) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		go func() { _, _ = waiting.Take(ctx) }()
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) // in the world's time
 		// Another program has made this node.
 		if _, err := sess.Create(ctx, root+"/consumers/odd", []byte("{"), zk.Persistent); err != nil {
 			t.Fatal(err)

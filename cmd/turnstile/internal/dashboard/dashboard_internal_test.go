@@ -56,7 +56,9 @@ func showWhatIsThere(t *testing.T) {
 		{"/waits", []string{"Deadlock<", "Possible deadlock<", "red pid 5", "/a/<wbr>two", "ann", "2 blocked", "<cir"}},
 		{"/leaders", []string{"/leaders/<wbr>main", "eve", "1m30s"}},
 		{"/queues", []string{"/queues/<wbr>mail", ">7<", ">60<", "of another program", "paused"}},
-		{"/queue?path=/queues/mail", []string{"ops pid 4: quiet", "worker0 pid 1", "/queues/mail failed", "10 more", "item49"}},
+		{"/queue?path=/queues/mail", []string{
+			"ops pid 4: quiet", "worker0 pid 1", "/queues/mail failed", "10 more", "item49",
+		}},
 		{"/queue?path=/queues/old", []string{"its items are not read"}},
 		{"/queue?path=/gone", []string{"no queue at this path"}},
 		{"/sessions", []string{"0x77", "10.0.0.7:1234", "waits", "holds", "cons is not told", "0x100", "bob"}},

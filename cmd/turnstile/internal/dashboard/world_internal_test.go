@@ -104,7 +104,8 @@ func (w *world) source() ensemble.Source {
 		Consumers: func(_ context.Context, path string) (list []ensemble.Consumer, err error) {
 			for i := range w.queues[path].Claimed {
 				list = append(list, ensemble.Consumer{
-					Who: fmt.Sprint("worker", i, " pid 1"), Session: fmt.Sprintf("0x%x", i+1), Since: w.start, Claimed: i,
+					Who: fmt.Sprint("worker", i, " pid 1"), Session: fmt.Sprintf("0x%x", i+1),
+					Since: w.start, Claimed: i,
 				})
 			}
 			return list, nil

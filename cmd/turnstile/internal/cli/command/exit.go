@@ -135,6 +135,17 @@ func ExactArgs(n int, names string) cobra.PositionalArgs {
 	}
 }
 
+// OneFile returns the only argument of a command, the name of a file or a directory.
+func OneFile(cmd *cobra.Command, args []string, what string) (string, error) {
+	if err := ExactArgs(1, what)(cmd, args); err != nil {
+		return "", err
+	}
+	if args[0] == "" {
+		return "", Usagef(cmd, "%s is empty", what)
+	}
+	return args[0], nil
+}
+
 // Group makes cmd a command that only has subcommands.
 func Group(cmd *cobra.Command, sub ...*cobra.Command) *cobra.Command {
 	cmd.Args = cobra.NoArgs

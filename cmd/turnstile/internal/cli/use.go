@@ -25,7 +25,7 @@ func describe(kind survey.Kind, path string) (what, hint string) {
 	case survey.Support:
 		return "an election of LeaderElectionSupport", "stand in it with turnstile elect --layout support"
 	case survey.Permits:
-		return "a semaphore", "take one of its permits with --permits"
+		return "a semaphore", "take one of its permits with --permits and --layout curator, the default"
 	case survey.Queue:
 		return "a queue", "turnstile queue len " + path + " counts its items"
 	case survey.ClassicQueue:

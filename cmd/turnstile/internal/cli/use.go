@@ -19,7 +19,8 @@ import (
 func describe(kind survey.Kind, path string) (what, hint string) {
 	switch kind {
 	case survey.Lock:
-		return "a lock", "turnstile who shows it"
+		return "a lock, or an election of LeaderSelector or kazoo",
+			"turnstile who shows it; such an election needs turnstile elect --layout selector, kazoo or both"
 	case survey.Election:
 		return "an election", "turnstile elect --observe shows the leader"
 	case survey.Support:

@@ -162,8 +162,11 @@ func flagError(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w (a negative number goes after --)", err)
 	}
 	value, ok := errors.AsType[*pflag.InvalidValueError](err)
-	if ok && strings.HasPrefix(value.GetFlag().Value.Type(), "int") {
-		return fmt.Errorf("--%s must be a whole number: %q", value.GetFlag().Name, value.GetValue())
+	if !ok {
+		return err
+	}
+	if want := command.Takes(value.GetFlag()); want != "" {
+		return fmt.Errorf("--%s must be %s: %q", value.GetFlag().Name, want, value.GetValue())
 	}
 	return err
 }

@@ -38,6 +38,16 @@ func TestWrongUseIsRefusedBeforeAnythingIsDone(t *testing.T) {
 		{args: "lock --tls /x -- true", want: "--tls needs --connect"},
 		{args: "lock --tls-ca ca.pem /x -- true", want: "--tls-ca needs --connect"},
 		{args: "queue put --priority soon /x body", want: `--priority must be a whole number: "soon"; turnstile`},
+		{args: "verify --path /v --rate fast", want: `--rate must be a number: "fast"; turnstile`},
+		{args: "ls --quiet=maybe /x", want: `--quiet must be true or false: "maybe"; turnstile`},
+		{
+			args: "ls /x", env: "TURNSTILE_QUIET=",
+			want: `environment variable TURNSTILE_QUIET must be true or false: ""; set it to`,
+		},
+		{
+			args: "queue work /q -- true", env: "TURNSTILE_WORKERS=many",
+			want: `environment variable TURNSTILE_WORKERS must be a whole number: "many"; set it to`,
+		},
 		{args: "lock", want: "PATH is missing"},
 		{args: "lock -- echo", want: "PATH is missing"},
 		{args: "lock /x --", want: "no command after --"},

@@ -186,7 +186,23 @@ func (e Environ) bind(flags *pflag.FlagSet, f *pflag.Flag) error {
 	if err == nil {
 		return nil
 	}
+	if want := Takes(f); want != "" {
+		return e.refuse(f, fmt.Errorf("environment variable %s must be %s: %q", name, want, value))
+	}
 	return e.refuse(f, fmt.Errorf("environment variable %s: %w", name, err))
+}
+
+// Takes says what a flag takes. It is empty for types whose own errors say so.
+func Takes(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "bool":
+		return "true or false"
+	case "int", "int32", "int64":
+		return "a whole number"
+	case "float64":
+		return "a number"
+	}
+	return ""
 }
 
 // on reports whether a flag's value can contradict another flag: one that is switched off does not.

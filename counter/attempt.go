@@ -26,7 +26,7 @@ func (c *combiner) attempt(ctx context.Context, sess *zk.Session) error {
 		}
 		c.learn(now)
 	}
-	// A node that holds no number is perhaps not a counter: nothing is created below it unless a call replaces its data.
+	// A node that holds no number may not be a counter: nothing is created below it unless a call replaces its data.
 	_, unreadable := c.layout.decode(c.reg.path, c.known.data)
 	var rec *attempt.Receipt
 	if c.known.exists && unreadable == nil {

@@ -65,7 +65,10 @@ func TestWrongUseIsRefusedBeforeAnythingIsDone(t *testing.T) {
 			want: "--quiet and --verbose contradict each other: leave one out; turnstile lock --help shows",
 		},
 		{args: "import --resume --compare /x", want: "--compare and --resume contradict each other: leave one out"},
-		{args: "completion fish2", want: `unknown command "fish2" for "turnstile completion"; turnstile completion --help lists`},
+		{
+			args: "completion fish2",
+			want: `unknown command "fish2" for "turnstile completion"; turnstile completion --help lists`,
+		},
 		{args: "lock -w soon /x -- echo", want: `"soon" is not a duration: write 90s`},
 		{args: "lock -w -1 /x -- echo", want: "negative"},
 		{args: "lock -w NaN /x -- echo", want: "out of range"},

@@ -83,8 +83,8 @@ func Failed(err error) error {
 	case errors.Is(err, zk.ErrUnsupported):
 		return &Error{Code: ExitSoftware, Err: err, Hint: "docs/support.md says which servers there are tests with"}
 	case errors.Is(err, zk.InvalidACL):
-		hint := "the server rejects this access list: does it support the scheme and the id, and are there credentials for " +
-			"creator and auth?"
+		hint := "the server rejects this access list: does it support the scheme and the id, " +
+			"and are there credentials for creator and auth?"
 		return &Error{Code: ExitNoAccess, Err: err, Hint: hint}
 	case errors.Is(err, zk.NoAuth):
 		return &Error{Code: ExitNoAccess, Err: err, Hint: "the path's ACL requires other credentials: see --auth"}

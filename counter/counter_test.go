@@ -93,8 +93,14 @@ func TestUnreadableDataIsAClearErrorAndStays(t *testing.T) {
 			if got := w.data(); string(got) != x.data {
 				t.Errorf("the node holds %q, want %q as before", got, x.data)
 			}
+			names, _, err := w.Session(t, timeout).Children(t.Context(), path)
+			must(t, err)
+			if len(names) != 0 {
+				t.Errorf("below the node there is %q, want nothing as before", names)
+			}
 			must(t, c.Set(t.Context(), 7))
 			wantValue(t, c, 7)
+			w.remove()
 		}
 	})
 }

@@ -65,6 +65,9 @@ func (c *Client) connectSession(s *Session, n *conn) error {
 		}
 		return fmt.Errorf("server closed the connection on the connect request%s: %w", seen, err)
 	}
+	if errors.Is(err, errFrame) { // as the beginning of an HTTP or SSH answer, read as a length
+		return fmt.Errorf("%w: the answer to the connect request is not a ZooKeeper server's", ErrProtocol)
+	}
 	if err != nil {
 		return err
 	}

@@ -225,6 +225,22 @@ func TestServerThatGrantsNothingMakesNoSession(t *testing.T) {
 	}
 }
 
+func TestAnswerOfAnotherKindOfServerIsAProtocolViolation(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, func(p *peer) {
+			if _, ok := p.connect(); ok {
+				_, _ = p.conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) // it may close while this is written
+			}
+		})
+		c := f.client(f.config())
+		time.Sleep(time.Minute)
+		if err := c.LastError(); !errors.Is(err, zk.ErrProtocol) || strings.Contains(err.Error(), "MaxFrame") {
+			t.Errorf("got %v, want ErrProtocol, and nothing of a setting", err)
+		}
+	})
+}
+
 func TestResumedSessionThatIsGrantedNothingHasExpired(t *testing.T) {
 	t.Parallel()
 	for _, granted := range []int32{0, -1, -2147483648} {

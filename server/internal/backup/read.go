@@ -75,6 +75,8 @@ func (in *input) next() (name string, content []byte, err error) {
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "", nil, damaged("it ends before its manifest")
+	case errors.Is(err, tar.ErrHeader) && len(in.copy.files) == 0:
+		return "", nil, damaged("it does not begin like a backup: is it compressed, or the output of turnstile export?")
 	case errors.Is(err, tar.ErrHeader):
 		return "", nil, damaged("%w", err)
 	case err != nil:
@@ -157,7 +159,10 @@ func (in *input) end(text []byte) (*Manifest, error) {
 	if _, err := in.copy.Close(m.Summary, m.Made); err != nil {
 		return nil, err
 	}
-	if _, err := in.tar.Next(); !errors.Is(err, io.EOF) {
+	switch _, err := in.tar.Next(); {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, damaged("its end is cut off, behind %s", sumName)
+	case !errors.Is(err, io.EOF):
 		return nil, damaged("something follows %s", sumName)
 	}
 	if _, err := io.Copy(io.Discard, in.raw); err != nil {

@@ -65,11 +65,11 @@ written; 77 access denied.`,
 		Example: `  turnstile backup --connect unix:/run/turnstile/sock turnstile.tar
   turnstile backup --connect unix:/run/turnstile/sock - | zstd >turnstile.tar.zst`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := command.ExactArgs(1, "FILE")(cmd, args); err != nil {
-				return err
-			}
-			b.file = args[0]
+			var err error
+			b.file, err = command.OneFile(cmd, args, "FILE")
 			switch {
+			case err != nil:
+				return err
 			case b.file == standard && b.AsJSON:
 				return command.Usagef(cmd, "--json needs a FILE: standard output is the backup")
 			case b.file == standard && command.IsTerminal(app.Stdout):

@@ -125,6 +125,10 @@ func (g *gc) collect(ctx context.Context, client *zk.Client) error {
 	for _, lack := range lacks(s) {
 		g.App.Complain("%s", lack)
 	}
+	if s.Listed == 0 {
+		g.App.Say("there is no path %s (asked %s)", g.Path, g.Connection.Where())
+		return nil
+	}
 	did := "would be deleted with --delete"
 	if g.remove {
 		did = "deleted"

@@ -16,15 +16,18 @@ func newMan() *cobra.Command {
 		Use:     "man DIR",
 		Short:   "Write the man pages into a directory",
 		Example: "  turnstile man /usr/local/share/man/man1",
-		Args:    command.ExactArgs(1, "DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := os.MkdirAll(args[0], 0o755); err != nil {
+			dir, err := command.OneFile(cmd, args, "DIR")
+			if err != nil {
+				return err
+			}
+			if err := os.MkdirAll(dir, 0o755); err != nil {
 				return command.Usage(cmd, err)
 			}
 			root := cmd.Root()
 			root.DisableAutoGenTag = true // pages of one version are the same on every day
 			header := &doc.GenManHeader{Title: "TURNSTILE", Section: "1", Source: "Turnstile", Manual: "Turnstile"}
-			if err := doc.GenManTree(root, header, args[0]); err != nil {
+			if err := doc.GenManTree(root, header, dir); err != nil {
 				return command.Usagef(cmd, "write man pages: %w", err)
 			}
 			return nil

@@ -62,11 +62,12 @@ backup is damaged; 70 the directory cannot be written, or the clock is wrong.`,
   zstd -d <turnstile.tar.zst | turnstile restore --data ./copy -
   turnstile restore --check turnstile.tar`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := command.ExactArgs(1, "FILE")(cmd, args); err != nil {
+			var err error
+			r.file, err = command.OneFile(cmd, args, "FILE")
+			switch {
+			case err != nil:
 				return err
-			}
-			r.file = args[0]
-			if r.above < 0 {
+			case r.above < 0:
 				return command.Usagef(cmd, "--above must be a token, which is not negative: %d", r.above)
 			}
 			return command.UntilSignal(cmd.Context(), r.run)
@@ -129,6 +130,9 @@ func (r *restore) open(ctx context.Context) (io.ReadCloser, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
+		if err == nil {
+			err = notDirectory(f)
+		}
 		if err != nil {
 			return nil, &command.Error{Code: command.ExitUsage, Err: err}
 		}
@@ -146,6 +150,26 @@ func (r *restore) open(ctx context.Context) (io.ReadCloser, error) {
 	return in, nil
 }
 
+// notDirectory returns an error, and closes f, if f is a directory.
+func notDirectory(f *os.File) error {
+	info, err := f.Stat()
+	if err == nil && info.IsDir() {
+		err = fmt.Errorf("%s is a directory", f.Name())
+	}
+	if err != nil {
+		_ = f.Close() // it was not read
+	}
+	return err
+}
+
+// source names the backup in errors.
+func (r *restore) source() string {
+	if r.file == standard {
+		return "standard input"
+	}
+	return r.file
+}
+
 // failed gives an error its exit code, and says what to do.
 func (r *restore) failed(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
@@ -157,7 +181,7 @@ func (r *restore) failed(ctx context.Context, err error) error {
 	case errors.Is(err, server.ErrNotEmpty):
 		return &command.Error{Code: command.ExitMissing, Err: err, Hint: "--replace moves it aside"}
 	case errors.Is(err, server.ErrDamagedBackup):
-		err = fmt.Errorf("%s: %w", r.file, err)
+		err = fmt.Errorf("%s: %w", r.source(), err)
 		return &command.Error{Code: command.ExitData, Err: err, Hint: "nothing was changed"}
 	}
 	return &command.Error{Code: command.ExitSoftware, Err: err}

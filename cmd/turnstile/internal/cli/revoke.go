@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
+	"github.com/seed-a3166700/turnstile/internal/survey"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -31,6 +32,7 @@ type revoker struct {
 	session    string
 	json       bool
 	path       string
+	absent     bool // there is no node at path
 }
 
 // revokeJSON is what "turnstile revoke --json" prints.
@@ -230,6 +232,7 @@ func (r *revoker) nothingThere(ctx context.Context, client *zk.Client, sess *zk.
 	if err != nil {
 		return r.connection.Unanswered(err, client)
 	}
+	r.absent = state.kind == survey.Absent
 	if other := state.instead(r.path); other != "" {
 		return &command.Error{Code: command.ExitNotAcquired, Err: errors.New(other)}
 	}
@@ -242,7 +245,11 @@ func (r *revoker) print(list []lock.Revoked) error {
 		return r.app.JSON(revokeJSON{Path: r.path, Revoked: revokedHolders(list)})
 	}
 	if len(list) == 0 {
-		return r.app.Printf("nobody holds %s (asked %s)\n", r.path, r.connection.Where())
+		absent := ""
+		if r.absent {
+			absent = "; there is no such path now"
+		}
+		return r.app.Printf("nobody holds %s (asked %s%s)\n", r.path, r.connection.Where(), absent)
 	}
 	for _, who := range list {
 		r.app.Did.Store(true)

@@ -59,6 +59,9 @@ func run(
 		if err := app.Env.ReadSettings(settings, root); err != nil {
 			return &command.Error{Code: command.ExitConfig, Err: err}
 		}
+		if err := command.RefuseRivals(cmd); err != nil {
+			return err
+		}
 		return app.Env.Bind(cmd.Flags())
 	}
 	root.SetArgs(args)
@@ -66,6 +69,7 @@ func run(
 	out := &output{Writer: stdout}
 	root.SetOut(out) // of cobra: help, versions and completions
 	root.SetErr(stderr)
+	refuseUnknownShells(root, args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if out.err != nil {
 		err = app.OutputError(out.err)
@@ -158,8 +162,11 @@ func flagError(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w (a negative number goes after --)", err)
 	}
 	value, ok := errors.AsType[*pflag.InvalidValueError](err)
-	if ok && strings.HasPrefix(value.GetFlag().Value.Type(), "int") {
-		return fmt.Errorf("--%s must be a whole number: %q", value.GetFlag().Name, value.GetValue())
+	if !ok {
+		return err
+	}
+	if want := command.Takes(value.GetFlag()); want != "" {
+		return fmt.Errorf("--%s must be %s: %q", value.GetFlag().Name, want, value.GetValue())
 	}
 	return err
 }
@@ -181,13 +188,24 @@ func refuseUnknownTopics(root *cobra.Command) {
 	}
 }
 
+// refuseUnknownShells makes the completion command fail if it is asked for a shell that there is not. Cobra gives the
+// command the root's output, which must be set before.
+func refuseUnknownShells(root *cobra.Command, args []string) {
+	root.InitDefaultCompletionCmd(args...)
+	for _, completion := range root.Commands() {
+		if completion.Name() == "completion" {
+			command.Group(completion)
+		}
+	}
+}
+
 // exit says why a command failed, and returns how to end.
 func exit(app *command.App, cmd *cobra.Command, err error) *command.Error {
 	if err == nil {
 		return &command.Error{Code: command.ExitOK}
 	}
 	var exit *command.Error
-	if !errors.As(err, &exit) { // cobra's own: no such command, wrong number of arguments
+	if !errors.As(err, &exit) { // cobra's own: no such command
 		err = errors.New(strings.Join(strings.Fields(err.Error()), " ")) // "Did you mean" comes on lines of its own
 		exit = &command.Error{Code: command.ExitUsage, Err: err, Hint: cmd.CommandPath() + " --help lists the commands"}
 	}

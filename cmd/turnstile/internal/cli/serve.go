@@ -104,7 +104,6 @@ disk has failed; 78 the file of --config is wrong.`,
 	flags.BoolVar(&s.json, "json", false, "print one JSON object when ready (docs/cli-json.md)")
 	flags.BoolVar(&s.detached, detachedFlag, false, "run as a user's own server, started by another command")
 	flags.Lookup(detachedFlag).Hidden = true
-	cmd.MarkFlagsMutuallyExclusive("data", "in-memory")
 	command.Rivals(cmd, "data", "in-memory")
 	command.VariablesOf("serve", flags)
 	return cmd

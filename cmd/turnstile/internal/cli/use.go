@@ -19,13 +19,14 @@ import (
 func describe(kind survey.Kind, path string) (what, hint string) {
 	switch kind {
 	case survey.Lock:
-		return "a lock", "turnstile who shows it"
+		return "a lock, or an election of LeaderSelector or kazoo",
+			"turnstile who shows it; such an election needs turnstile elect --layout selector, kazoo or both"
 	case survey.Election:
 		return "an election", "turnstile elect --observe shows the leader"
 	case survey.Support:
 		return "an election of LeaderElectionSupport", "stand in it with turnstile elect --layout support"
 	case survey.Permits:
-		return "a semaphore", "take one of its permits with --permits"
+		return "a semaphore", "take one of its permits with --permits and --layout curator, the default"
 	case survey.Queue:
 		return "a queue", "turnstile queue len " + path + " counts its items"
 	case survey.ClassicQueue:

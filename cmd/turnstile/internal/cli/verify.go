@@ -125,14 +125,15 @@ func (v *verification) check(cmd *cobra.Command) error {
 
 // run makes the run, and reports.
 func (v *verification) run(ctx context.Context, first *zk.Client) error {
-	var file *os.File
-	if v.report != "" { // fail now, not after five minutes
-		var err error
-		if file, err = os.CreateTemp(filepath.Dir(v.report), ".turnstile-verify-"); err != nil {
-			return &command.Error{Code: command.ExitUsage, Err: fmt.Errorf("--report: %w", err)}
+	file, err := v.openReport()
+	if err != nil { // now, not after five minutes
+		return &command.Error{Code: command.ExitUsage, Err: fmt.Errorf("--report: %w", err)}
+	}
+	if file != nil {
+		defer file.Close() // also if nothing is written
+		if file.Name() != v.report {
+			defer os.Remove(file.Name()) // it has another name by then if all is well
 		}
-		defer os.Remove(file.Name()) // it has another name by then if all is well
-		defer file.Close()
 	}
 	clients := []*zk.Client{first}
 	for len(clients) < v.clients {
@@ -163,8 +164,7 @@ func (v *verification) run(ctx context.Context, first *zk.Client) error {
 		v.App.Complain("%s may be left: %v; turnstile rm -r deletes it", v.Path, r.Left)
 	}
 	if file != nil {
-		err := errors.Join(verify.WritePage(file, r), file.Chmod(0o644), os.Rename(file.Name(), v.report))
-		if err != nil {
+		if err := v.writeReport(file, r); err != nil {
 			return &command.Error{Code: command.ExitOutput, Err: fmt.Errorf("--report: %w", err)}
 		}
 	}
@@ -182,6 +182,31 @@ func (v *verification) run(ctx context.Context, first *zk.Client) error {
 		return &command.Error{Code: command.ExitSoftware, Err: errors.New("no call has succeeded")}
 	}
 	return nil
+}
+
+// openReport opens the file of --report: one that is to replace it, or itself if it is a pipe or a device. It returns
+// nil without a report.
+func (v *verification) openReport() (*os.File, error) {
+	if v.report == "" {
+		return nil, nil
+	}
+	info, err := os.Stat(v.report)
+	switch {
+	case err != nil || info.Mode().IsRegular():
+		return os.CreateTemp(filepath.Dir(v.report), ".turnstile-verify-")
+	case info.IsDir():
+		return nil, fmt.Errorf("%s is a directory", v.report)
+	}
+	return os.OpenFile(v.report, os.O_WRONLY, 0)
+}
+
+// writeReport writes the page to what openReport has returned.
+func (v *verification) writeReport(file *os.File, r *verify.Report) error {
+	err := verify.WritePage(file, r)
+	if file.Name() == v.report {
+		return err
+	}
+	return errors.Join(err, file.Chmod(0o644), os.Rename(file.Name(), v.report))
 }
 
 // versions asks the servers for their versions.

@@ -125,10 +125,20 @@ func (c *Connection) config(log *slog.Logger) (zk.Config, error) {
 		}
 		cfg.SASL = zk.DigestMD5{User: c.saslUser, Password: strings.TrimRight(string(password), "\r\n")}
 	}
-	if c.acl.text == aclCreator && len(cfg.Auth) == 0 && cfg.SASL == nil && c.tls.cert == "" {
-		return cfg, errors.New("--acl creator needs credentials: --auth, --sasl-user or --tls-cert")
+	if c.acl.text == aclCreator {
+		if err := c.CheckCreator(); err != nil {
+			return cfg, fmt.Errorf("--acl %w", err)
+		}
 	}
 	return cfg, nil
+}
+
+// CheckCreator returns an error if there are no credentials that the access list creator could name.
+func (c *Connection) CheckCreator() error {
+	if len(c.auth) == 0 && c.saslUser == "" && c.tls.cert == "" {
+		return errors.New(aclCreator + " needs credentials: --auth, --sasl-user or --tls-cert")
+	}
+	return nil
 }
 
 // checkOwn refuses flags and variables that say that a server is meant, although none is named. Otherwise a command

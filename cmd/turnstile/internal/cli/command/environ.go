@@ -102,6 +102,20 @@ func Rivals(cmd *cobra.Command, names ...string) {
 	for _, name := range names {
 		annotate(cmd.Flags().Lookup(name), rivals, names...)
 	}
+	cmd.MarkFlagsMutuallyExclusive(names...) // for completion: RefuseRivals comes before Cobra's own check
+}
+
+// RefuseRivals refuses a command line that has two flags of which only one may be given.
+func RefuseRivals(cmd *cobra.Command) error {
+	var err error
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		for _, rival := range f.Annotations[rivals] {
+			if err == nil && rival != f.Name && cmd.Flags().Changed(rival) {
+				err = Usagef(cmd, "--%s and --%s contradict each other: leave one out", f.Name, rival)
+			}
+		}
+	})
+	return err
 }
 
 // Bind sets the flags that are not on the command line from their environment variables, and refuses values that a
@@ -124,7 +138,11 @@ func (e Environ) Bind(flags *pflag.FlagSet) error {
 	flags.VisitAll(func(f *pflag.Flag) {
 		_, may := f.Annotations[maybeNone]
 		if err == nil && Given(f) && !may && f.Value.Type() == "string" && f.Value.String() == "" {
-			err = e.refuse(f, fmt.Errorf("%s is empty: give it a value, or leave it out", Source(f)))
+			what := Source(f) + " is empty"
+			if f.Changed || e.places[Source(f)] != "" { // otherwise refuse says what to do
+				what += ": give it a value, or leave it out"
+			}
+			err = e.refuse(f, errors.New(what))
 		}
 	})
 	return err
@@ -168,7 +186,23 @@ func (e Environ) bind(flags *pflag.FlagSet, f *pflag.Flag) error {
 	if err == nil {
 		return nil
 	}
+	if want := Takes(f); want != "" {
+		return e.refuse(f, fmt.Errorf("environment variable %s must be %s: %q", name, want, value))
+	}
 	return e.refuse(f, fmt.Errorf("environment variable %s: %w", name, err))
+}
+
+// Takes says what a flag takes. It is empty for types whose own errors say so.
+func Takes(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "bool":
+		return "true or false"
+	case "int", "int32", "int64":
+		return "a whole number"
+	case "float64":
+		return "a number"
+	}
+	return ""
 }
 
 // on reports whether a flag's value can contradict another flag: one that is switched off does not.

@@ -83,7 +83,8 @@ func Failed(err error) error {
 	case errors.Is(err, zk.ErrUnsupported):
 		return &Error{Code: ExitSoftware, Err: err, Hint: "docs/support.md says which servers there are tests with"}
 	case errors.Is(err, zk.InvalidACL):
-		hint := "the server rejects this --acl: does it support the scheme, and does creator have credentials?"
+		hint := "the server rejects this access list: does it support the scheme and the id, " +
+			"and are there credentials for creator and auth?"
 		return &Error{Code: ExitNoAccess, Err: err, Hint: hint}
 	case errors.Is(err, zk.NoAuth):
 		return &Error{Code: ExitNoAccess, Err: err, Hint: "the path's ACL requires other credentials: see --auth"}
@@ -133,6 +134,17 @@ func ExactArgs(n int, names string) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// OneFile returns the only argument of a command, the name of a file or a directory.
+func OneFile(cmd *cobra.Command, args []string, what string) (string, error) {
+	if err := ExactArgs(1, what)(cmd, args); err != nil {
+		return "", err
+	}
+	if args[0] == "" {
+		return "", Usagef(cmd, "%s is empty", what)
+	}
+	return args[0], nil
 }
 
 // Group makes cmd a command that only has subcommands.

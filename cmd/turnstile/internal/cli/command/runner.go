@@ -67,7 +67,6 @@ func (r *Runner) Flags(cmd *cobra.Command, onLost ...supervise.OnLost) {
 	flags.BoolVarP(&r.App.Verbose, "verbose", "v", false, "log what happens to standard error")
 	r.Connection.Flags(flags)
 	r.Connection.ACLFlags(flags)
-	cmd.MarkFlagsMutuallyExclusive("quiet", "verbose")
 	Rivals(cmd, "quiet", "verbose")
 }
 

@@ -42,9 +42,6 @@ func (w *Wait) parse(cmd *cobra.Command) error {
 	if flags.Lookup("wait") == nil {
 		return nil
 	}
-	if flags.Changed("no-wait") && flags.Changed("wait") {
-		return Usagef(cmd, "--no-wait and --wait contradict each other: leave one out")
-	}
 	w.limited = Given(flags.Lookup("wait"))
 	if w.limited && w.limit == 0 {
 		w.not, w.limited = true, false

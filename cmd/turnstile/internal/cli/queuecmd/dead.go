@@ -143,5 +143,8 @@ func found(asked, n int, path string, tell func(int) error) error {
 		return err
 	}
 	err := fmt.Errorf("%s: %d of %s are not dead letters", path, asked-n, command.Plural(asked, "id"))
+	if asked == 1 {
+		err = fmt.Errorf("%s: there is no dead letter with this id", path)
+	}
 	return &command.Error{Code: command.ExitNotAcquired, Err: err, Hint: "turnstile queue dead ls shows them all"}
 }

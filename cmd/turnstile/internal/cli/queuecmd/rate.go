@@ -71,6 +71,9 @@ the rate. A queue that does not exist is created when its rate is set.`,
 			if len(args) > 2 {
 				return command.Usagef(cmd, "unexpected argument %q", args[2])
 			}
+			if command.Given(cmd.Flags().Lookup("burst")) && burst < 1 {
+				return command.Usagef(cmd, "--burst must be at least 1: %d", burst)
+			}
 			if len(args) == 1 {
 				if burst != 0 {
 					return command.Usagef(cmd, "--burst needs a RATE, such as 100/1m")

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -84,6 +85,11 @@ entries separated by commas. Take care to leave a client with the right to admin
 			return checkVersion(cmd, version)
 		},
 	}, "/app", "a JSON object", func(ctx context.Context, client *zk.Client) error {
+		if slices.Equal(list, zk.CreatorACL()) {
+			if err := a.Connection.CheckCreator(); err != nil {
+				return &command.Error{Code: command.ExitUsage, Err: err}
+			}
+		}
 		s, err := client.SetACL(ctx, a.Path, list, version)
 		switch {
 		case errors.Is(err, zk.BadVersion):

@@ -64,7 +64,6 @@ out. At the end everything is read back, and nodes that differ from the input ar
 		"import fails")
 	flags.BoolVar(&m.resume, "resume", false, "create what is missing, and compare everything at the end")
 	flags.BoolVar(&m.compare, "compare", false, "create nothing, and list the nodes that differ from the input")
-	cmd.MarkFlagsMutuallyExclusive("resume", "compare")
 	command.Rivals(cmd, "resume", "compare")
 	return cmd
 }

@@ -75,6 +75,9 @@ type reader struct {
 func newReader(r io.Reader) (*reader, error) {
 	in := &reader{lines: bufio.NewReaderSize(r, 1<<16)}
 	var header headerJSON
+	if begin, _ := in.lines.Peek(1); len(begin) == 1 && begin[0] != '{' { // the next read has the error
+		return nil, errors.New("line 1: this is not the output of turnstile export: is it compressed, or a backup?")
+	}
 	line, err := in.line()
 	if err == nil {
 		err = in.decode(line, &header)

@@ -26,22 +26,15 @@ func (c *combiner) attempt(ctx context.Context, sess *zk.Session) error {
 		}
 		c.learn(now)
 	}
-	// A node that holds no number may not be a counter: nothing is created below it unless a call replaces its data.
-	_, unreadable := c.layout.decode(c.reg.path, c.known.data)
-	var rec *attempt.Receipt
-	if c.known.exists && unreadable == nil {
-		var err error
-		if rec, err = c.reg.receipts.Get(ctx, sess); err != nil {
-			return c.missing(err)
-		}
-	}
 	calls := c.take(sess)
 	data := c.apply(calls)
 	if data == nil {
-		c.reg.receipts.Put(rec)
 		return c.confirm(ctx, sess, calls)
 	}
-	if c.known.exists && unreadable != nil {
+	// Not before: a node that holds no number may not be a counter, and nothing is created below it unless a call
+	// replaces its data.
+	var rec *attempt.Receipt
+	if c.known.exists {
 		var err error
 		if rec, err = c.reg.receipts.Get(ctx, sess); err != nil {
 			c.requeue(calls)

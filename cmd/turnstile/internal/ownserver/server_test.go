@@ -15,7 +15,8 @@ func TestServerThatCannotBeExecutedIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Started = func() { t.Error("it is said to have started") }
-	if err := s.Ensure(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot start this user's own server") {
+	if err := s.Ensure(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "cannot start this user's own server: ") {
 		t.Errorf("got %v, want an error that says what failed", err)
 	}
 }

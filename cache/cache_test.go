@@ -474,6 +474,12 @@ func TestInvalidConfigurations(t *testing.T) {
 	if _, err := cache.OpenTree(f.client, "/x", cache.Config{MaxDepth: -1}); err == nil {
 		t.Error("a negative depth is accepted")
 	}
+	if _, err := cache.OpenChildren(f.client, "x", cache.Config{}); !errors.Is(err, zk.BadArguments) {
+		t.Errorf("children: got %v, want BadArguments", err)
+	}
+	if _, err := cache.OpenNode(f.client, "x", cache.Config{}); !errors.Is(err, zk.BadArguments) {
+		t.Errorf("node: got %v, want BadArguments", err)
+	}
 }
 
 // Promise: 15

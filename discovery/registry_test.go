@@ -553,6 +553,7 @@ func TestBadInputIsRefused(t *testing.T) {
 		{Service: "a", TLSPort: 70000},
 		{Service: "a", Type: "FAST"},
 		{Service: "a", Payload: []byte("{")},
+		{Service: "a", Payload: []byte(`"` + strings.Repeat("x", 1<<20) + `"`)},
 		{Service: "a", URI: "{"},
 		{Service: "a", URI: "}"},
 	} {

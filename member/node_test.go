@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/member"
 	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
@@ -591,5 +592,25 @@ func TestBadInputOfNodesIsRefused(t *testing.T) {
 			t.Errorf("%s is accepted", name)
 			n.Close()
 		}
+	}
+}
+
+func TestNodeHoldsAsMuchDataAsFitsIntoARequest(t *testing.T) {
+	t.Parallel()
+	client := server(t).Client(t, time.Minute)
+	most := attempt.MaxData(0, "/x", nil)
+	data := make([]byte, most+1)
+	if _, err := member.OpenNode(client, "/x", data, member.NodeConfig{}); !errors.Is(err, zk.BadArguments) {
+		t.Errorf("OpenNode of one byte more: got %v, want BadArguments", err)
+	}
+	n := keep(t, client, "/x", string(data[:most]), member.NodeConfig{})
+	if err := n.Await(within(t)); err != nil {
+		t.Error(err)
+	}
+	if err := n.Set(within(t), data[:most]); err != nil {
+		t.Error(err)
+	}
+	if err := n.Set(within(t), data); !errors.Is(err, zk.BadArguments) {
+		t.Errorf("Set of one byte more: got %v, want BadArguments", err)
 	}
 }

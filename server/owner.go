@@ -310,7 +310,7 @@ func (o *owner) record(r *tree.Result) {
 // tend does a part of what writes have left to do.
 func (o *owner) tend() {
 	if o.tree.MustTend() {
-		r, _ := o.tree.Tend(o.zxid)
+		r, _ := o.tree.Tend()
 		o.record(&r)
 	}
 }

@@ -93,6 +93,22 @@ func TestEveryKindIsRecognised(t *testing.T) {
 	})
 }
 
+func TestLayoutIsThatOfAllContenders(t *testing.T) {
+	t.Parallel()
+	curators, kazoos := guid+"-lock-0000000001", "0123456789abcdef0123456789abcdef__lock__0000000002"
+	for want, children := range map[string][]string{
+		"":        {"child"},
+		"curator": {curators},
+		"kazoo":   {kazoos},
+		"both":    {curators, guid + "-__lock__0000000003"},
+		"mixed":   {curators, kazoos},
+	} {
+		if got := survey.Layout(survey.Lock, children); got != want {
+			t.Errorf("%q: got %q, want %q", children, got, want)
+		}
+	}
+}
+
 // A lock at the root is shown, and what is too long for a path of a recipe is counted.
 func TestNoPathEndsAReading(t *testing.T) {
 	t.Parallel()

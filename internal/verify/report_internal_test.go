@@ -90,8 +90,12 @@ func TestPageShowsWhatContradictsItself(t *testing.T) {
 			refusal, _, _ = strings.Cut(refusal, "</section>")
 			if r.Verdict() != lincheck.Refused || !strings.Contains(text, ">Not linearizable</h1>") ||
 				!strings.Contains(refusal, c.want) || strings.Contains(refusal, c.lack) ||
-				!strings.Contains(refusal, "culprit") {
+				!strings.Contains(refusal, `"culprit">`) || // a row
+				!strings.Contains(refusal, ` culprit">`) { // a bar
 				t.Errorf("%v: %s", r.Verdict(), refusal)
+			}
+			if got := strings.Contains(text, "How long calls took"); got != (len(c.calls) > 0) {
+				t.Errorf("the page shows how long calls took: %t, for %d calls", got, len(c.calls))
 			}
 			if lines := Contradictions(r); len(lines) != 1 {
 				t.Errorf("%q", lines)

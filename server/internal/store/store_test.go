@@ -195,6 +195,22 @@ func TestRefusedWriteFailsTheStoreWithItsCause(t *testing.T) {
 	}
 }
 
+func TestUnknownChangeFailsTheStore(t *testing.T) {
+	t.Parallel()
+	s := open(t, store.Config{Dir: "data", FS: vfs.NewMem()})
+	tr := load(t, s)
+	changes := create(tr, "/x", nil).Changes
+	b := s.NewBatch()
+	b.Add(append([]tree.Change{{Kind: 99}}, changes...))
+	b.SetSeed(7)
+	if err := b.Apply(tr.Zxid()); err == nil || s.Err() == nil {
+		t.Errorf("got %v, then %v, want both to say that a change was not written", err, s.Err())
+	}
+	if err := s.Close(tr.Zxid()); err == nil {
+		t.Error("close: got nil, want the cause")
+	}
+}
+
 func TestNewerFormatIsRefused(t *testing.T) {
 	t.Parallel()
 	mem := vfs.NewMem()

@@ -188,8 +188,7 @@ func (t *Tree) settleQuotas() {
 
 // Tend continues what writes have left to do for quotas: counting the usage of new ones, and showing it. It does a
 // little of it, so that nobody waits for long, and uses no zxid. It reports whether there is more to do.
-func (t *Tree) Tend(zxid int64) (r Result, more bool) {
-	t.begin(zxid, 0)
+func (t *Tree) Tend() (r Result, more bool) {
 	t.atOnce = countedAtOnce
 	n := min(shownAtOnce, len(t.stale))
 	for _, q := range t.stale[:n] {

@@ -200,7 +200,7 @@ func TestUseOfQuotasIsAddedUp(t *testing.T) {
 	c.setQuota("/a", "count=5,bytes=-1")
 	c.setQuota("/a/b", "count=3,bytes=9=;countHardLimit=4")
 	c.setQuota("/none", "count=1,bytes=1")
-	s.tree.Tend(s.tree.Zxid())
+	s.tree.Tend()
 	want := map[string]tree.QuotaUse{
 		"a":    {CountLimit: 9, BytesLimit: 8, Count: 3, Bytes: 2},
 		"none": {CountLimit: 1, BytesLimit: 1},
@@ -381,7 +381,7 @@ func TestUsageIsExactThoughItIsCountedInPieces(t *testing.T) {
 	pieces := 0
 	for more := s.tree.MustTend(); more; pieces++ {
 		var r tree.Result
-		r, more = s.tree.Tend(s.zxid)
+		r, more = s.tree.Tend()
 		s.done(r)
 	}
 	if pieces < 2 {
@@ -429,7 +429,7 @@ func TestWritesBelowManyQuotasLeaveBoundedWork(t *testing.T) {
 	}
 	rounds := 0
 	for more := s.tree.MustTend(); more; rounds++ {
-		_, more = s.tree.Tend(s.zxid)
+		_, more = s.tree.Tend()
 	}
 	if rounds > depth {
 		t.Errorf("%d rounds to show %d quotas", rounds, depth)

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/seed-a3166700/turnstile/elect"
 )
 
 func TestLeaderThatGetsSIGTERMEndsItsCommandAndTheNextLeadsAtOnce(t *testing.T) {
@@ -122,6 +124,25 @@ func TestObserverTellsEveryLeaderUntilASignalComes(t *testing.T) {
 		leader.wantCode(3)
 		plain.wantLine("/e: nobody leads")
 		json.wantLine(`{"path":"/e","leader":null}`)
+	}
+	candidate, err := elect.NewCandidate(srv.Client(t, time.Minute), "/e", "library", elect.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	leadership, err := candidate.Campaign(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain.line()
+	json.line()
+	if err := leadership.Proclaim(t.Context(), []byte("host:1")); err != nil {
+		t.Fatal(err)
+	}
+	if got := plain.line(); !strings.HasSuffix(got, ", value host:1") {
+		t.Errorf("got %q, want the value that the leader has proclaimed", got)
+	}
+	if got := json.line(); !strings.Contains(got, `"value":"host:1"`) {
+		t.Errorf("got %q, want the value that the leader has proclaimed", got)
 	}
 	plain.signal(syscall.SIGINT)
 	plain.wantCode(128 + 2)

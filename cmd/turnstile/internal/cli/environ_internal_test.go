@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -55,6 +56,35 @@ func checkAlike(t *testing.T, byFlag, byVariable *cobra.Command, name, value str
 	}
 	if variableErr != nil && !strings.Contains(variableErr.Error(), variable) {
 		t.Errorf("%s: %s=%q: %v does not name it", byFlag.CommandPath(), variable, value, variableErr)
+	}
+}
+
+// An empty value is a script's mistake, except where it says "none".
+func TestFewFlagsMayBeEmpty(t *testing.T) {
+	t.Parallel()
+	var got []string
+	root := newRoot(nobody())
+	visit(root, root, func(cmd, _ *cobra.Command) {
+		flags := cmd.Flags()
+		flags.VisitAll(func(f *pflag.Flag) {
+			if f.Value.Type() != "string" {
+				return
+			}
+			if err := flags.Set(f.Name, ""); err != nil {
+				t.Errorf("%s: --%s: %v", cmd.CommandPath(), f.Name, err)
+			}
+			if command.NewEnviron(nil).Bind(flags) == nil {
+				got = append(got, cmd.Name()+" --"+f.Name)
+			}
+			f.Changed = false
+		})
+	})
+	want := []string{ // revoke has a message of its own
+		"register --payload", "join --data", "lock --label", "pause --reason", "revoke --reason",
+		"serve --admin", "serve --metrics-listen", "serve --words",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

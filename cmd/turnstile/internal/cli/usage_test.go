@@ -240,6 +240,8 @@ func TestWrongUseIsRefusedBeforeAnythingIsDone(t *testing.T) {
 		{args: "queue take /q --on-lost ignore -- cat", want: `"ignore" must be one of term, kill`},
 		{args: "queue work /q", want: "the command is missing: name one to run for each item"},
 		{args: "queue work /q --workers 0 -- cat", want: "--workers must be from 1 to 1000"},
+		{args: "queue work /q --max-attempts -1 -- cat", want: "--max-attempts must not be negative"},
+		{args: "queue work /q --max-dead -1 -- cat", want: "--max-dead must not be negative"},
 		{args: "queue work /q --until done -- cat", want: `"done" must be one of signal, idle, empty`},
 		{args: "queue work /q --on-stop wait -- cat", want: `"wait" must be one of signal, finish`},
 		{args: "queue work /q --max-attempts -1 -- cat", want: "--max-attempts must not be negative"},

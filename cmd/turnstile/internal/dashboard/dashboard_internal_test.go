@@ -549,7 +549,7 @@ func TestManyLocksMakeNoLargePages(t *testing.T) {
 		for path, want := range map[string]string{
 			"/": "run turnstile doctor", "/?span=day": "9992 more",
 			"/locks": "9900 more", "/locks?n=500": "9500 more", "/locks?n=1000000": "9000 more",
-			"/locks?q=12345": "1 path", "/waits": "9800 more locks",
+			"/locks?q=12345": "1 path", "/waits": "9800 more locks", "/waits?": "109 more are", // one page
 			"/sessions": "2100 more", "/lock?path=/jobs/00001/lock": "Holder",
 		} {
 			body := get(d, path).Body.String()

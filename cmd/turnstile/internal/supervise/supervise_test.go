@@ -89,6 +89,21 @@ func TestGroupIsGoneWhenTheHoldIsLost(t *testing.T) {
 	}
 }
 
+func TestRestOfTheGroupIsGivenTimeToEnd(t *testing.T) {
+	t.Parallel()
+	signals := supervise.Catch()
+	defer signals.Release()
+	hold, _ := newHold(t)
+	p, err := supervise.Start(shell("sleep 0.1 &"), hold, signals)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Wait(t.Context())
+	if p.RunsOn(time.Minute) {
+		t.Error("part of the group still runs")
+	}
+}
+
 func TestGroupRunsCommandsAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	g := supervise.NewGroup(false, nil)

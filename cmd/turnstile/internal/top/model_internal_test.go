@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"image/color"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
 
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/ensemble"
 	"github.com/seed-a3166700/turnstile/internal/survey"
@@ -175,6 +177,22 @@ func TestSnapshotsComeWhileHelpIsShown(t *testing.T) {
 	m.update(snapshotMsg{m.latest})
 	if screen := strings.Join(m.screen(), "\n"); m.err != nil || !strings.Contains(screen, "change the view") {
 		t.Errorf("%v: %q", m.err, screen)
+	}
+}
+
+// The background of the chosen row suits that of the terminal, which is asked for it unless there are no colours.
+func TestChosenRowSuitsTheTerminal(t *testing.T) {
+	t.Parallel()
+	m, plain := crowd(t, "/a 1 2"), crowd(t, "/a 1 2")
+	plain.cfg.Plain = true
+	if a, b := len(m.Init()().(tea.BatchMsg)), len(plain.Init()().(tea.BatchMsg)); a != b+1 {
+		t.Errorf("got %d commands at first and %d without colours, want one less", a, b)
+	}
+	for terminal, want := range map[color.Color]string{color.Black: "236", color.White: "254"} {
+		m.update(tea.BackgroundColorMsg{Color: terminal})
+		if got := m.styles.chosen.GetBackground(); got != lipgloss.Color(want) {
+			t.Errorf("on %v: got %v, want colour %s", terminal, got, want)
+		}
 	}
 }
 

@@ -220,10 +220,7 @@ func (m *importer) create(ctx context.Context) error {
 	var begin int64
 	size := 0
 	var failure error
-	flush := func() bool {
-		if len(nodes) == 0 {
-			return true
-		}
+	flush := func() bool { // there are nodes: no stream is without
 		m.batches = append(m.batches, batch{begin, len(nodes)})
 		if m.resume {
 			failure = m.sendMissing(ctx, nodes)

@@ -437,6 +437,9 @@ func TestWhoMayOnlyReadCanLookAtAQueue(t *testing.T) {
 		if p, err := reader.Peek(t.Context()); err != nil || string(p.Body) != "b" {
 			t.Errorf("peek: %q, %v", p.Body, err)
 		}
+		if list, err := reader.Consumers(t.Context()); err != nil || len(list) != 1 {
+			t.Errorf("consumers: %v, %v, want the one that has taken an item", list, err)
+		}
 		for x, err := range reader.DeadLetters(t.Context()) {
 			if err != nil || string(x.Body) != "a" {
 				t.Errorf("dead letters: %q, %v", x.Body, err)

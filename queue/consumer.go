@@ -229,13 +229,14 @@ func (co *consumer) orLost(err error) error {
 	return err
 }
 
-// next delivers the next item, nil if there is none that may be delivered. The caller holds the dispatcher's mutex.
-func (co *consumer) next() *Item {
+// next delivers the next item, nil if there is none that may be delivered. Now is the servers' time. The caller holds
+// the dispatcher's mutex.
+func (co *consumer) next(now int64) *Item {
 	// err looks at the clock: a process that was stopped for a while has nothing to deliver.
 	if co.err() != nil {
 		return nil
 	}
-	l, x, few := co.claims.Pop(co.d.clock.now())
+	l, x, few := co.claims.Pop(now)
 	if l == nil {
 		return nil
 	}

@@ -26,8 +26,11 @@ type ActiveConsumer struct {
 // none, and one that waits for items is. It may or may not count items that are claimed or finished meanwhile.
 func (q *Queue) Consumers(ctx context.Context) ([]ActiveConsumer, error) {
 	var list []ActiveConsumer
-	err := q.do(ctx, func(sess *zk.Session) (err error) {
-		list, err = q.reader.working(ctx, sess)
+	err := q.do(ctx, func(sess *zk.Session) error {
+		claimed, err := q.reader.claimed(ctx, sess)
+		if err == nil {
+			list, err = q.reader.consumers(ctx, sess, claimed)
+		}
 		return err
 	})
 	if err != nil {
@@ -36,12 +39,10 @@ func (q *Queue) Consumers(ctx context.Context) ([]ActiveConsumer, error) {
 	return list, nil
 }
 
-// working lists consumers after their claims, so that each claim's owner that is missing is gone.
-func (r reader) working(ctx context.Context, sess *zk.Session) ([]ActiveConsumer, error) {
-	claimed, err := r.claimed(ctx, sess)
-	if err != nil {
-		return nil, err
-	}
+// consumers lists the consumers with what they have claimed.
+func (r reader) consumers(
+	ctx context.Context, sess *zk.Session, claimed map[string]int,
+) ([]ActiveConsumer, error) {
 	names, _, err := sess.Children(ctx, r.layout.path(dirConsumers))
 	if err != nil {
 		return nil, err

@@ -31,36 +31,40 @@ type Counts struct {
 // are put, claimed or finished meanwhile.
 func (q *Queue) Len(ctx context.Context) (Counts, error) {
 	var n Counts
-	err := q.do(ctx, func(sess *zk.Session) error {
-		n = Counts{}
-		stored, err := q.reader.countBelow(ctx, sess, dirReady)
-		if err != nil {
-			return err
-		}
-		if n.Delayed, err = q.reader.countBelow(ctx, sess, dirDelayed); err != nil {
-			return err
-		}
-		if n.Dead, err = q.layout.deadLetters().Count(ctx, sess); err != nil {
-			return err
-		}
-		if n.Waiting, err = q.reader.countWaiting(ctx, sess); err != nil {
-			return err
-		}
-		claimed, err := q.reader.claimed(ctx, sess)
-		if err != nil {
-			return err
-		}
-		for _, of := range claimed {
-			n.Claimed += of
-		}
-		n.Claimed = min(n.Claimed, stored)
-		n.Ready = stored - n.Claimed
-		return nil
+	err := q.do(ctx, func(sess *zk.Session) (err error) {
+		n, _, err = q.reader.count(ctx, sess)
+		return err
 	})
 	if err != nil {
 		return Counts{}, q.failed("count", err)
 	}
 	return n, nil
+}
+
+// count counts the items, and those that each live consumer has claimed.
+func (r reader) count(ctx context.Context, sess *zk.Session) (n Counts, claimed map[string]int, err error) {
+	stored, err := r.countBelow(ctx, sess, dirReady)
+	if err != nil {
+		return n, nil, err
+	}
+	if n.Delayed, err = r.countBelow(ctx, sess, dirDelayed); err != nil {
+		return n, nil, err
+	}
+	if n.Dead, err = r.layout.deadLetters().Count(ctx, sess); err != nil {
+		return n, nil, err
+	}
+	if n.Waiting, err = r.countWaiting(ctx, sess); err != nil {
+		return n, nil, err
+	}
+	if claimed, err = r.claimed(ctx, sess); err != nil {
+		return n, nil, err
+	}
+	for _, of := range claimed {
+		n.Claimed += of
+	}
+	n.Claimed = min(n.Claimed, stored)
+	n.Ready = stored - n.Claimed
+	return n, claimed, nil
 }
 
 // countBelow counts the items of all lists below a node.

@@ -107,7 +107,7 @@ func (co *consumer) endAck(a *claims.Ack, done bool) {
 	finished := a.End(done)
 	co.d.mu.Lock()
 	if co.d.consumer == co {
-		co.handOut()
+		co.handOut(co.d.clock.now())
 	}
 	co.d.mu.Unlock()
 	for _, f := range finished {

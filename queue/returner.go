@@ -78,6 +78,7 @@ func (r *returner) returnAll(ctx context.Context, idle bool) (bool, error) {
 		if zk.OutcomeOf(err) != zk.Unknown && r.co.certify() == nil {
 			r.co.claims.Rebuffer(b)
 			r.restart()
+			r.co.d.wake() // it may have found nothing meanwhile
 		}
 	}
 	return true, errors.Join(errs...)

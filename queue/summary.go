@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
@@ -23,22 +24,29 @@ type Summary struct {
 	// servers' clock, as for Queue.Age. It is zero if none is ready.
 	Oldest time.Time
 	Paused *Pause // nil if the queue is not paused
+
+	Consumers []ActiveConsumer // as of Queue.Consumers
 }
 
-// Summarize counts the items of the queue at path and finds the oldest, as Len and Age of a Queue do. It needs no more
-// than the right to read: it writes nothing and makes nothing, also if the queue is removed meanwhile. It is for
-// programs that show many queues. It returns ErrNotQueue if no queue of this package is there.
+// Summarize counts the items of the queue at path, finds the oldest, and tells who takes items, as Len, Age and
+// Consumers of a Queue do. It needs no more than the right to read: it writes nothing and makes nothing, also if the
+// queue is removed meanwhile. It is for programs that show many queues. It returns ErrNotQueue if no queue of this
+// package is there.
 func Summarize(ctx context.Context, client *zk.Client, path string) (s Summary, err error) {
-	q, err := New(client, path, Config{})
+	q, err := lookAt(ctx, client, path)
 	if err != nil {
 		return Summary{}, err
 	}
-	q.look = true
-	if err := q.isQueue(ctx); err != nil {
+	err = q.do(ctx, func(sess *zk.Session) (err error) {
+		var claimed map[string]int
+		if s.Counts, claimed, err = q.reader.count(ctx, sess); err != nil {
+			return err
+		}
+		s.Consumers, err = q.reader.consumers(ctx, sess, claimed)
+		return err
+	})
+	if err != nil {
 		return Summary{}, q.failed("summarize", err)
-	}
-	if s.Counts, err = q.Len(ctx); err != nil {
-		return Summary{}, err
 	}
 	if s.Paused, err = q.Paused(ctx); err != nil {
 		return Summary{}, err
@@ -50,6 +58,32 @@ func Summarize(ctx context.Context, client *zk.Client, path string) (s Summary, 
 		return Summary{}, q.failed("summarize", err)
 	}
 	return s, nil
+}
+
+// DeadLettersOf returns the dead letters of the queue at path, as Queue.DeadLetters does. Like Summarize it needs no
+// more than the right to read, and makes nothing.
+func DeadLettersOf(ctx context.Context, client *zk.Client, path string) iter.Seq2[DeadLetter, error] {
+	return func(yield func(DeadLetter, error) bool) {
+		q, err := lookAt(ctx, client, path)
+		if err != nil {
+			yield(DeadLetter{}, err)
+			return
+		}
+		q.DeadLetters(ctx)(yield)
+	}
+}
+
+// lookAt returns the queue at path for calls that only read.
+func lookAt(ctx context.Context, client *zk.Client, path string) (*Queue, error) {
+	q, err := New(client, path, Config{})
+	if err != nil {
+		return nil, err
+	}
+	q.look = true
+	if err := q.isQueue(ctx); err != nil {
+		return nil, q.failed("look at", err)
+	}
+	return q, nil
 }
 
 // isQueue returns ErrNotQueue if the queue's own node does not say that there is a queue.

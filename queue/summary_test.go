@@ -56,14 +56,26 @@ func TestSummarizeTellsWhatIsInAQueueAndWritesNothing(t *testing.T) {
 		}
 		w.Control(func(r zktest.Request) zktest.Fault {
 			if r.Session == sess.ID() && !slices.Contains(reads, r.Op) {
-				t.Errorf("Summarize asks for %v", r.Op)
+				t.Errorf("a look asks for %v", r.Op)
 			}
 			return zktest.Pass
 		})
 		got, err := queue.Summarize(ctx, looker, root)
-		w.Control(nil)
 		if err != nil {
 			t.Fatal(err)
+		}
+		letters := 0
+		for x, err := range queue.DeadLettersOf(ctx, looker, root) {
+			if letters++; err != nil || x.Reason != "no" {
+				t.Errorf("got the dead letter %+v, %v", x, err)
+			}
+		}
+		w.Control(nil)
+		if letters != 1 {
+			t.Errorf("got %d dead letters, want one", letters)
+		}
+		if len(got.Consumers) != 2 || got.Consumers[0].Claimed != 1 || got.Consumers[1].Claimed != 0 {
+			t.Errorf("got %+v, want two consumers, of which one has an item", got.Consumers)
 		}
 		if got.Counts != want || want != (queue.Counts{Ready: 3, Delayed: 1, Claimed: 1, Dead: 1, Waiting: 1}) {
 			t.Errorf("got %+v, Len says %+v", got.Counts, want)
@@ -91,6 +103,9 @@ func TestSummarizeMakesNoQueue(t *testing.T) {
 		looker := w.Client(t, 20*time.Second)
 		if _, err := queue.Summarize(ctx, looker, root); !errors.Is(err, zk.NoNode) {
 			t.Errorf("got %v, want zk.NoNode", err)
+		}
+		for x, err := range queue.DeadLettersOf(ctx, looker, root) {
+			t.Errorf("got the dead letter %+v, %v; want none", x, err)
 		}
 		if _, there, err := sess.Exists(ctx, root+"/free"); there || err != nil {
 			t.Errorf("it was made again: %v, %v", there, err)

@@ -103,7 +103,7 @@ func (d *dispatcher) await(ctx context.Context, want int, try bool) ([]*Item, er
 		return nil, ErrClosed
 	}
 	if co := d.consumer; co != nil && len(d.takers) == 0 && want == 1 {
-		if item := co.next(); item != nil {
+		if item := co.next(d.clock.now()); item != nil {
 			d.mu.Unlock()
 			return []*Item{item}, nil
 		}
@@ -255,7 +255,8 @@ func (d *dispatcher) step(ctx context.Context) error {
 		}
 	}
 	d.mu.Lock()
-	co.handOut()
+	now := d.clock.now() // once: it may go back, and what is due for one look must be due for the other
+	co.handOut(now)
 	// Items are taken out of the claims under d.mu alone, so what handOut has left is still there.
 	if mustFetch && !found && co.claims.Empty() {
 		if d.takers.trying() && !co.claims.Knows(claims.Gate) {
@@ -270,7 +271,7 @@ func (d *dispatcher) step(ctx context.Context) error {
 		}
 		return nil
 	}
-	unmarked := len(d.takers) > 0 && !co.claims.MustFetch(d.clock.now())
+	unmarked := len(d.takers) > 0 && !co.claims.MustFetch(now)
 	d.mu.Unlock()
 	if found {
 		co.waiter.leave()
@@ -281,12 +282,12 @@ func (d *dispatcher) step(ctx context.Context) error {
 	return nil
 }
 
-// handOut serves the takers, first come first served, as far as items may be delivered. The caller holds the
-// dispatcher's mutex.
-func (co *consumer) handOut() {
+// handOut serves the takers, first come first served, as far as items may be delivered. Now is the servers' time. The
+// caller holds the dispatcher's mutex.
+func (co *consumer) handOut(now int64) {
 	d := co.d
 	for len(d.takers) > 0 {
-		item := co.next()
+		item := co.next(now)
 		if item == nil {
 			return
 		}

@@ -141,8 +141,8 @@ func curveOf(r *Report) *curve {
 	mean := func(p piece) float64 { return float64(p.sum) / float64(p.count) }
 	least, most, end := math.Inf(1), 0.0, 1
 	for i, p := range r.pieces {
-		if p.count > 0 {
-			least, most, end = min(least, mean(p)), max(most, float64(p.most)), i+1
+		if p.count > 0 { // a call may take less than the clock shows
+			least, most, end = min(least, max(1, mean(p))), max(most, float64(p.most)), i+1
 		}
 	}
 	if most == 0 {

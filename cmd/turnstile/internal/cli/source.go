@@ -46,9 +46,6 @@ func newSource(access command.Access, client *zk.Client, s *survey.Survey) ensem
 		Dead: func(ctx context.Context, path string, most int) ([]ensemble.DeadLetter, error) {
 			return deadLetters(ctx, client, path, most)
 		},
-		Consumers: func(ctx context.Context, path string) ([]ensemble.Consumer, error) {
-			return consumers(ctx, client, path)
-		},
 		Node: func(ctx context.Context, path string, data bool) (ensemble.Node, error) {
 			return nodeAt(ctx, client, path, data)
 		},
@@ -91,20 +88,24 @@ func countQueue(ctx context.Context, client *zk.Client, path string) (ensemble.Q
 	if n.Paused != nil {
 		counts.Paused = fmt.Sprintf("%s pid %d: %s", n.Paused.Host, n.Paused.PID, n.Paused.Reason)
 	}
+	for _, c := range n.Consumers {
+		who := c.ID
+		if c.Host != "" {
+			who = fmt.Sprintf("%s pid %d", c.Host, c.PID)
+		}
+		counts.Consumers = append(counts.Consumers, ensemble.Consumer{
+			ID: c.ID, Who: who, Session: command.SessionID(c.Session), Since: c.Since, Claimed: c.Claimed,
+		})
+	}
 	return counts, err
 }
 
 // deadLetters returns the first dead letters of a queue.
 func deadLetters(ctx context.Context, client *zk.Client, path string, most int) ([]ensemble.DeadLetter, error) {
-	q, err := queue.New(client, path, queue.Config{})
-	if err != nil {
-		return nil, err
-	}
 	var list []ensemble.DeadLetter
-	for letter, lerr := range q.DeadLetters(ctx) {
-		if lerr != nil {
-			err = lerr
-			break
+	for letter, err := range queue.DeadLettersOf(ctx, client, path) {
+		if err != nil {
+			return list, err
 		}
 		if len(list) == most {
 			break
@@ -113,27 +114,7 @@ func deadLetters(ctx context.Context, client *zk.Client, path string, most int) 
 			ID: letter.ID, Reason: letter.Reason, At: letter.DiedAt, Attempts: letter.Attempts,
 		})
 	}
-	return list, errors.Join(err, q.Close(ctx))
-}
-
-// consumers returns the consumers of a queue.
-func consumers(ctx context.Context, client *zk.Client, path string) ([]ensemble.Consumer, error) {
-	q, err := queue.New(client, path, queue.Config{})
-	if err != nil {
-		return nil, err
-	}
-	found, err := q.Consumers(ctx)
-	var list []ensemble.Consumer
-	for _, c := range found {
-		who := c.ID
-		if c.Host != "" {
-			who = fmt.Sprintf("%s pid %d", c.Host, c.PID)
-		}
-		list = append(list, ensemble.Consumer{
-			Who: who, Session: command.SessionID(c.Session), Since: c.Since, Claimed: c.Claimed,
-		})
-	}
-	return list, errors.Join(err, q.Close(ctx))
+	return list, nil
 }
 
 // pauseQueue pauses a queue, or resumes it.

@@ -3,7 +3,6 @@ package dashboard
 // What all viewers share: one survey, its history, and what is read when somebody looks at it.
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -82,8 +81,7 @@ type (
 	}
 	queueRead struct {
 		counts  ensemble.Queue
-		counted bool // err is only about consumers and dead letters
-		working []ensemble.Consumer
+		counted bool // err is only about dead letters
 		dead    []ensemble.DeadLetter
 		err     error
 	}
@@ -159,14 +157,8 @@ func newCollector(ctx context.Context, source ensemble.Source, data bool) *colle
 		every: 2 * time.Second,
 		read: func(ctx context.Context, path string, _ queueRead) (r queueRead) {
 			r.counts, r.err = source.Queue(ctx, path)
-			if r.counted = r.err == nil; !r.counted {
-				return r
-			}
-			r.working, r.err = source.Consumers(ctx, path)
-			if r.counts.Dead > 0 {
-				var err error
-				r.dead, err = source.Dead(ctx, path, maxDead)
-				r.err = cmp.Or(r.err, err)
+			if r.counted = r.err == nil; r.counted && r.counts.Dead > 0 {
+				r.dead, r.err = source.Dead(ctx, path, maxDead)
 			}
 			return r
 		},

@@ -167,7 +167,7 @@ type queueBody struct {
 	queueRow
 
 	There  bool
-	Read   bool
+	Read   bool // also if it has failed: then there is an Error, and nothing is Known
 	Error  string
 	Paused string
 	Parts  []queuePart
@@ -189,9 +189,9 @@ type queuePart struct {
 }
 
 type workingRow struct {
-	Who, Session string
-	Since        when
-	Claimed      int
+	ID, Who, Session string
+	Since            when
+	Claimed          int
 }
 
 type deadRow struct {
@@ -212,7 +212,7 @@ func (d *Dashboard) queuePage(r *http.Request) *page {
 	if b.There && !b.Classic {
 		read, at := d.collector.queue.get(p.ctx, d.collector, path)
 		n := read.counts
-		b.Read = !at.IsZero()
+		b.Read, b.Known = !at.IsZero(), read.counted
 		if read.err != nil {
 			b.Error = clean(command.OneLine(read.err))
 		}
@@ -237,10 +237,10 @@ func (d *Dashboard) queuePage(r *http.Request) *page {
 			}
 			x += part.Width
 		}
-		for _, c := range read.working[:min(len(read.working), maxWorking)] {
-			b.Working = append(b.Working, workingRow{clean(c.Who), c.Session, p.ago(c.Since), c.Claimed})
+		for _, c := range n.Consumers[:min(len(n.Consumers), maxWorking)] {
+			b.Working = append(b.Working, workingRow{clean(c.ID), clean(c.Who), c.Session, p.ago(c.Since), c.Claimed})
 		}
-		b.WorkingMore = len(read.working) - len(b.Working)
+		b.WorkingMore = len(n.Consumers) - len(b.Working)
 		for _, dead := range read.dead {
 			b.Dead = append(b.Dead, deadRow{clean(dead.ID), clean(dead.Reason), p.ago(dead.At), dead.Attempts})
 		}

@@ -101,15 +101,6 @@ func (w *world) source() ensemble.Source {
 			}
 			return list, nil
 		},
-		Consumers: func(_ context.Context, path string) (list []ensemble.Consumer, err error) {
-			for i := range w.queues[path].Claimed {
-				list = append(list, ensemble.Consumer{
-					Who: fmt.Sprint("worker", i, " pid 1"), Session: fmt.Sprintf("0x%x", i+1),
-					Since: w.start, Claimed: i,
-				})
-			}
-			return list, nil
-		},
 		Node: func(_ context.Context, path string, data bool) (ensemble.Node, error) {
 			w.ask("node")
 			n, ok := w.nodes[path]
@@ -202,6 +193,9 @@ func ordinary() (*world, *survey.Snapshot) {
 		queues: map[string]ensemble.Queue{
 			"/queues/mail": {
 				Ready: 7, Delayed: 2, Claimed: 1, Dead: 60, Oldest: time.Minute, Paused: "ops pid 4: quiet",
+				Consumers: []ensemble.Consumer{
+					{ID: "ab", Who: "worker0 pid 1", Session: "0x9", Since: time.Now(), Claimed: 1},
+				},
 			},
 		},
 		sessions: []ensemble.Session{{ID: 0x77, Address: "10.0.0.7:1234", Timeout: 10 * time.Second, Ephemerals: 3}},

@@ -27,7 +27,6 @@ type Source struct {
 	Deadlocks func(ctx context.Context) ([]lock.FoundDeadlock, error)
 	Queue     func(ctx context.Context, path string) (Queue, error)
 	Dead      func(ctx context.Context, path string, most int) ([]DeadLetter, error) // the first of a queue
-	Consumers func(ctx context.Context, path string) ([]Consumer, error)             // those with the most items first
 	// Node reads a node, with its data only if that is set.
 	Node     func(ctx context.Context, path string, data bool) (Node, error)
 	Sessions func(ctx context.Context) (list []Session, lacks []string)
@@ -50,7 +49,8 @@ type Source struct {
 type Queue struct {
 	Ready, Delayed, Claimed, Dead int
 	Oldest                        time.Duration
-	Paused                        string // who has paused it, and why; empty if it is not
+	Paused                        string     // who has paused it, and why; empty if it is not
+	Consumers                     []Consumer // those with the most items first
 }
 
 // MaxNames and MaxData bound what a Node has.
@@ -82,9 +82,9 @@ type DeadLetter struct {
 
 // A Consumer takes items of a queue.
 type Consumer struct {
-	Who, Session string
-	Since        time.Time
-	Claimed      int
+	ID, Who, Session string
+	Since            time.Time
+	Claimed          int
 }
 
 // A Finding is something that is wrong with an ensemble.

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
 )
 
-func newMan() *cobra.Command {
+func newMan(app *command.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "man DIR",
 		Short:   "Write the man pages into a directory",
@@ -29,7 +29,9 @@ func newMan() *cobra.Command {
 			if err := os.MkdirAll(dir, 0o755); err != nil {
 				return command.Usage(cmd, err)
 			}
-			if err := writePages(dir, cmd.Root()); err != nil {
+			root := newRoot(app)
+			root.InitDefaultCompletionCmd()
+			if err := writePages(dir, root); err != nil {
 				return command.Usagef(cmd, "write man pages: %w", err)
 			}
 			return nil

@@ -51,12 +51,12 @@ func run(
 	ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer, settings string,
 ) *command.Error {
 	app := &command.App{Args: args, Env: command.NewEnviron(env), Stdin: stdin, Stdout: stdout, Stderr: stderr}
-	root := newRoot(app) //nolint:contextcheck // cobra hands the context to the command that runs
+	root := newRoot(app, args...) //nolint:contextcheck // cobra hands the context to the command that runs
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if detached := cmd.Flags().Lookup(detachedFlag); detached != nil && detached.Changed {
 			return nil // the flags of a user's own server are complete; what the machine sets is for its clients
 		}
-		if err := app.Env.ReadSettings(settings, root); err != nil {
+		if err := app.Env.ReadSettings(settings, func() *cobra.Command { return newRoot(app) }); err != nil {
 			return &command.Error{Code: command.ExitConfig, Err: err}
 		}
 		if err := command.RefuseRivals(cmd); err != nil {
@@ -91,7 +91,9 @@ func (o *output) Write(b []byte) (int, error) {
 	return n, err
 }
 
-func newRoot(app *command.App) *cobra.Command {
+// newRoot returns the root with the command that the first argument names. Without one it has all commands, as for help
+// and completion: to make them all takes a third of the time of a command that only prints something.
+func newRoot(app *command.App, args ...string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "turnstile",
 		Short: "Run commands under a fair distributed lock, or for the items of a queue",
@@ -124,20 +126,58 @@ that the machine's settings are wrong.`,
 		}
 		return command.Usage(cmd, flagError(cmd, err))
 	})
-	root.AddCommand(newLock(app), newUnlock(app), newElect(app), newWho(app), newLocks(app), newTop(app),
-		newSessions(app), newRevoke(app), newGC(app), newDeadlocks(app),
-		newDoctor(app), newVerify(app), queuecmd.New(app))
-	const recipes, nodes = "recipes", "nodes"
 	root.AddGroup(
 		&cobra.Group{ID: recipes, Title: "Commands for other recipes:"},
 		&cobra.Group{ID: nodes, Title: "Commands for single nodes and trees:"})
-	root.AddCommand(recipecmd.New(app, recipes)...)
-	root.AddCommand(treecmd.New(app, nodes)...)
-	root.AddCommand(newServe(app), newBackup(app), newRestore(app), newExporter(app), newDashboard(app),
-		newOwnServer(app), newBench(app), newVersion(app), newMan())
+	wanted := parts()
+	named := func(p part) bool { return len(args) > 0 && slices.Contains(p.names, args[0]) }
+	if i := slices.IndexFunc(wanted, named); i >= 0 {
+		wanted = wanted[i : i+1]
+	}
+	for _, p := range wanted {
+		for _, cmd := range p.new(app) {
+			cmd.GroupID = p.group
+			root.AddCommand(cmd)
+		}
+	}
 	refuseUnknownTopics(root)
 	command.Complete(app, root)
 	return root
+}
+
+// Groups of commands, for help.
+const (
+	recipes = "recipes"
+	nodes   = "nodes"
+)
+
+// part is commands that are made together.
+type part struct {
+	names []string
+	group string // empty for most
+	new   func(*command.App) []*cobra.Command
+}
+
+// parts are all commands, in the order in which help lists them.
+func parts() []part {
+	one := func(name string, create func(*command.App) *cobra.Command) part {
+		return part{names: []string{name}, new: func(app *command.App) []*cobra.Command {
+			return []*cobra.Command{create(app)}
+		}}
+	}
+	return []part{
+		one("lock", newLock), one("unlock", newUnlock), one("elect", newElect), one("who", newWho),
+		one("locks", newLocks), one("top", newTop), one("sessions", newSessions), one("revoke", newRevoke),
+		one("gc", newGC), one("deadlocks", newDeadlocks), one("doctor", newDoctor), one("verify", newVerify),
+		one("queue", queuecmd.New),
+		{[]string{"counter", "sequence", "group", "barrier", "discover", "share"}, recipes, recipecmd.New},
+		{[]string{
+			"ls", "tree", "get", "stat", "set", "create", "rm", "watch", "acl", "export", "import",
+		}, nodes, treecmd.New},
+		one("serve", newServe), one("backup", newBackup), one("restore", newRestore), one("exporter", newExporter),
+		one("dashboard", newDashboard), one("own-server", newOwnServer), one("bench", newBench),
+		one("version", newVersion), one("man", newMan),
+	}
 }
 
 // unknownCommand returns the first word after a command that has commands, if it is none of theirs. Cobra parses the

@@ -35,8 +35,8 @@ func (e *SettingsError) Unwrap() error { return e.Err }
 // ReadSettings adds the variables of a file that the environment does not set. A file that does not exist, and one
 // without a name, sets nothing. Any other mistake is an error, which names the file and the line: a setting that is
 // not obeyed could make commands use another server than the machine's administrator wants. Variables are those of the
-// flags of root's commands.
-func (e *Environ) ReadSettings(file string, root *cobra.Command) error {
+// flags of all commands, which are below what root returns.
+func (e *Environ) ReadSettings(file string, root func() *cobra.Command) error {
 	if file == "" {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (e *Environ) ReadSettings(file string, root *cobra.Command) error {
 	if err != nil {
 		return &SettingsError{File: file, Err: err}
 	}
-	known := variables(root)
+	known := variables(root())
 	lines := make(map[string]int)
 	n := 0
 	for line := range strings.Lines(string(text)) {

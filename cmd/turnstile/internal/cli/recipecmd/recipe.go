@@ -17,15 +17,11 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// New returns the commands. They belong to the group with the given id.
-func New(app *command.App, group string) []*cobra.Command {
-	all := []*cobra.Command{
+// New returns the commands.
+func New(app *command.App) []*cobra.Command {
+	return []*cobra.Command{
 		newCounter(app), newSequence(app), newGroup(app), newBarrier(app), newDiscover(app), newShare(app),
 	}
-	for _, cmd := range all {
-		cmd.GroupID = group
-	}
-	return all
 }
 
 // access is how a command reaches its recipe.

@@ -18,16 +18,12 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// New returns the commands. They belong to the group with the given id.
-func New(app *command.App, group string) []*cobra.Command {
-	all := []*cobra.Command{
+// New returns the commands.
+func New(app *command.App) []*cobra.Command {
+	return []*cobra.Command{
 		newList(app), newTree(app), newGet(app), newStat(app), newSet(app), newCreate(app), newRemove(app),
 		newWatch(app), newACL(app), newExport(app), newImport(app),
 	}
-	for _, cmd := range all {
-		cmd.GroupID = group
-	}
-	return all
 }
 
 // atOnce is how many nodes are read at a time.

@@ -149,6 +149,18 @@ var queueCalls = []call{
 		_, err := q.Len(ctx)
 		return err
 	})},
+	{name: "queue.Queue.Consumers", do: onQueue(func(ctx context.Context, q *queue.Queue, _ []byte) error {
+		_, err := q.Consumers(ctx)
+		return err
+	})},
+	{name: "queue.DeadLettersOf", do: func(ctx context.Context, a args) error {
+		return onFilled(func(ctx context.Context, _ *queue.Queue, _ string) error {
+			for _, err := range queue.DeadLettersOf(ctx, a.client, a.path) {
+				return err
+			}
+			return nil
+		})(ctx, a)
+	}, done: wantQueue(queue.Counts{Ready: 1})},
 	{name: "queue.Summarize", do: func(ctx context.Context, a args) error {
 		return onFilled(func(ctx context.Context, _ *queue.Queue, _ string) error {
 			_, err := queue.Summarize(ctx, a.client, a.path)

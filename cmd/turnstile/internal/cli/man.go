@@ -4,7 +4,6 @@ package cli
 
 import (
 	"cmp"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +15,7 @@ import (
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
 )
 
-func newMan(app *command.App) *cobra.Command {
+func newMan(*command.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "man DIR",
 		Short:   "Write the man pages into a directory",
@@ -29,7 +28,7 @@ func newMan(app *command.App) *cobra.Command {
 			if err := os.MkdirAll(dir, 0o755); err != nil {
 				return command.Usage(cmd, err)
 			}
-			root := newRoot(app)
+			root := allCommands()
 			root.InitDefaultCompletionCmd()
 			if err := writePages(dir, root); err != nil {
 				return command.Usagef(cmd, "write man pages: %w", err)
@@ -56,57 +55,69 @@ func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.Command
 // page returns a command's page, in the language of man(7). What cobra/doc writes takes the texts for Markdown, and its
 // parser would cost each call of this program more to initialise than any other package.
 func page(cmd *cobra.Command) string {
-	var b strings.Builder
-	name := pageName(cmd)
-	fmt.Fprintf(&b, ".TH %s 1 \"\" Turnstile Turnstile\n", strings.ToUpper(name))
-	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(name), roff(cmd.Short))
 	cmd.InitDefaultHelpFlag() // which UseLine and the options name
-	use := strings.TrimPrefix(cmd.UseLine(), cmd.CommandPath())
-	fmt.Fprintf(&b, ".SH SYNOPSIS\n\\fB%s\\fR%s\n", roff(cmd.CommandPath()), roff(use))
-	fmt.Fprintf(&b, ".SH DESCRIPTION\n%s\n", roff(strings.TrimSpace(cmp.Or(cmd.Long, cmd.Short))))
+	name := pageName(cmd)
+	var p manPage
+	p.put(".TH ", strings.ToUpper(name), ` 1 "" Turnstile Turnstile`)
+	p.put(".SH NAME\n", roff(name), ` \- `, roff(cmd.Short))
+	p.put(".SH SYNOPSIS\n", bold(cmd.CommandPath()), roff(strings.TrimPrefix(cmd.UseLine(), cmd.CommandPath())))
+	p.put(".SH DESCRIPTION\n", roff(strings.TrimSpace(cmp.Or(cmd.Long, cmd.Short))))
 	if cmd.HasAvailableSubCommands() {
-		b.WriteString(".SH COMMANDS\n")
+		p.put(".SH COMMANDS")
 	}
 	for _, sub := range cmd.Commands() {
 		if sub.IsAvailableCommand() {
-			fmt.Fprintf(&b, ".TP\n\\fB%s\\fR(1)\n%s\n", roff(pageName(sub)), roff(sub.Short))
+			p.put(".TP\n", bold(pageName(sub)), "(1)\n", roff(sub.Short))
 		}
 	}
-	options(&b, "OPTIONS", cmd.NonInheritedFlags())
-	options(&b, "GLOBAL OPTIONS", cmd.InheritedFlags())
+	p.options("OPTIONS", cmd.NonInheritedFlags())
+	p.options("GLOBAL OPTIONS", cmd.InheritedFlags())
 	if cmd.HasExample() {
-		fmt.Fprintf(&b, ".SH EXAMPLES\n.EX\n%s\n.EE\n", roff(cmd.Example))
+		p.put(".SH EXAMPLES\n.EX\n", roff(cmd.Example), "\n.EE")
 	}
 	if cmd.HasParent() {
-		fmt.Fprintf(&b, ".SH SEE ALSO\n\\fB%s\\fR(1)\n", roff(pageName(cmd.Parent())))
+		p.put(".SH SEE ALSO\n", bold(pageName(cmd.Parent())), "(1)")
 	}
-	return b.String()
+	return p.String()
+}
+
+// manPage is a page as it is written.
+type manPage struct{ strings.Builder }
+
+// put writes a line, or several.
+func (p *manPage) put(parts ...string) {
+	for _, part := range parts {
+		p.WriteString(part)
+	}
+	p.WriteByte('\n')
 }
 
 // options writes a section about flags, unless there are none.
-func options(b *strings.Builder, title string, flags *pflag.FlagSet) {
+func (p *manPage) options(title string, flags *pflag.FlagSet) {
 	if !flags.HasAvailableFlags() {
 		return
 	}
-	fmt.Fprintf(b, ".SH %s\n", title)
+	p.put(".SH ", title)
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || f.Deprecated != "" {
 			return
 		}
-		b.WriteString(".TP\n")
+		names := bold("--" + f.Name)
 		if f.Shorthand != "" {
-			fmt.Fprintf(b, "\\fB\\-%s\\fR, ", f.Shorthand)
+			names = bold("-"+f.Shorthand) + ", " + names
 		}
 		value, usage := pflag.UnquoteUsage(f)
 		if value != "" {
-			value = " \\fI" + roff(value) + "\\fR"
+			names += ` \fI` + roff(value) + `\fR`
 		}
 		if !slices.Contains([]string{"", "false", "0", "0s", "[]"}, f.DefValue) {
-			usage += fmt.Sprintf(" (default %s)", f.DefValue)
+			usage += " (default " + f.DefValue + ")"
 		}
-		fmt.Fprintf(b, "\\fB\\-\\-%s\\fR%s\n%s\n", roff(f.Name), value, roff(usage))
+		p.put(".TP\n", names, "\n", roff(usage))
 	})
 }
+
+func bold(text string) string { return `\fB` + roff(text) + `\fR` }
 
 // roff escapes text, and makes an empty line begin a paragraph.
 func roff(text string) string {

@@ -74,7 +74,8 @@ func shellLines(page string) []string {
 // pageScript returns a script that ends at the first line that does not end as it says.
 func pageScript(lines []string, server string) string {
 	var b strings.Builder
-	b.WriteString("trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n")
+	// More than once: a job that has not come to run its program yet loses the signal, as bash handles that itself.
+	b.WriteString("trap 'while kill $(jobs -pr) 2>/dev/null; do sleep 0.1; done; wait' EXIT\n")
 	for _, line := range lines {
 		want := "0"
 		if says := regexp.MustCompile(`#.*exits with ([0-9]+)`).FindStringSubmatch(line); says != nil {

@@ -56,7 +56,7 @@ func run(
 		if detached := cmd.Flags().Lookup(detachedFlag); detached != nil && detached.Changed {
 			return nil // the flags of a user's own server are complete; what the machine sets is for its clients
 		}
-		if err := app.Env.ReadSettings(settings, func() *cobra.Command { return newRoot(app) }); err != nil {
+		if err := app.Env.ReadSettings(settings, allCommands); err != nil {
 			return &command.Error{Code: command.ExitConfig, Err: err}
 		}
 		if err := command.RefuseRivals(cmd); err != nil {
@@ -143,6 +143,11 @@ that the machine's settings are wrong.`,
 	refuseUnknownTopics(root)
 	command.Complete(app, root)
 	return root
+}
+
+// allCommands returns the root with all commands, for those who look at them: making them sets the App that they have.
+func allCommands() *cobra.Command {
+	return newRoot(&command.App{Env: command.NewEnviron(nil), Stdout: io.Discard, Stderr: io.Discard})
 }
 
 // Groups of commands, for help.

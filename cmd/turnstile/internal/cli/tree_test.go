@@ -353,7 +353,7 @@ func TestSignalEndsACommandThatReadsStandardInput(t *testing.T) {
 			r := startWith(t, func(cmd *exec.Cmd) { cmd.Stdin = in }, append(args, "--connect", srv.Addr())...)
 			defer writer.Close()
 			// More than a pipe holds: then it has begun to read.
-			if _, err := writer.Write(make([]byte, 256<<10)); err != nil {
+			if _, err := writer.Write(bytes.Repeat([]byte("{"), 256<<10)); err != nil {
 				t.Fatal(err)
 			}
 			r.signal(syscall.SIGTERM)

@@ -36,7 +36,7 @@ func (f *fetcher) leftBehind(ctx context.Context, listed []string) ([]claim, err
 			return nil, err
 		}
 		f.orphans = slices.DeleteFunc(list, func(c claim) bool { return !c.free })
-		f.consumers = max(1, live)
+		f.consumers = max(1, len(live))
 		if f.spread = min(f.spread, f.consumers); f.spread == 0 {
 			f.spread = max(1, f.consumers/4) // consumers that come together meet
 		}

@@ -51,28 +51,36 @@ func parseClaim(dir, name string) (claim, bool) {
 // It lists claims before consumers, so that an owner that is missing is gone: no consumer claims before its node
 // exists, and once that is gone it does not come back under its name.
 func (y *layout) listClaims(ctx context.Context, sess *zk.Session) ([]claim, error) {
+	list, _, err := y.listAll(ctx, sess)
+	return list, err
+}
+
+// listAll is listClaims, and returns the live consumers as well.
+func (y *layout) listAll(ctx context.Context, sess *zk.Session) ([]claim, map[string]bool, error) {
 	b := sess.Batch()
 	claimed := b.Children(y.path(dirClaims))
 	consumers := b.Children(y.path(dirConsumers))
 	free := b.Children(y.path(dirFree)) // last, so that it does not miss what is given back meanwhile
 	b.Send()
-	list, _, err := y.owned(ctx, claimed, consumers)
+	list, live, err := y.owned(ctx, claimed, consumers)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	more, err := y.freed(free.Get(ctx))
-	return inPlace(append(list, more...)), err
+	return inPlace(append(list, more...)), live, err
 }
 
-// owned returns the claims of consumers, and how many consumers there are.
-func (y *layout) owned(ctx context.Context, claimed, consumers *zk.Future[zk.Children]) ([]claim, int, error) {
+// owned returns the claims of consumers, and the live consumers.
+func (y *layout) owned(
+	ctx context.Context, claimed, consumers *zk.Future[zk.Children],
+) ([]claim, map[string]bool, error) {
 	names, err := claimed.Get(ctx)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
 	alive, err := consumers.Get(ctx)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
 	live := make(map[string]bool, len(alive.Names))
 	for _, name := range alive.Names {
@@ -85,7 +93,7 @@ func (y *layout) owned(ctx context.Context, claimed, consumers *zk.Future[zk.Chi
 			list = append(list, c)
 		}
 	}
-	return list, len(live), nil
+	return list, live, nil
 }
 
 // freed returns the free claims.

@@ -43,18 +43,14 @@ func (q *Queue) Consumers(ctx context.Context) ([]ActiveConsumer, error) {
 func (r reader) consumers(
 	ctx context.Context, sess *zk.Session, claimed map[string]int,
 ) ([]ActiveConsumer, error) {
-	names, _, err := sess.Children(ctx, r.layout.path(dirConsumers))
-	if err != nil {
-		return nil, err
-	}
 	b := sess.Batch()
-	looks := make([]*zk.Future[zk.Data], len(names))
-	for i, name := range names {
-		looks[i] = b.Get(r.layout.path(dirConsumers, name))
+	looks := make(map[string]*zk.Future[zk.Data], len(claimed))
+	for id := range claimed {
+		looks[id] = b.Get(r.layout.path(dirConsumers, id))
 	}
 	b.Send()
 	var list []ActiveConsumer
-	for i, look := range looks {
+	for id, look := range looks {
 		node, err := look.Get(ctx)
 		if errors.Is(err, zk.NoNode) {
 			continue // it has just ended
@@ -63,8 +59,8 @@ func (r reader) consumers(
 			return nil, err
 		}
 		list = append(list, ActiveConsumer{
-			Consumer: *parseConsumer(names[i], node.Data),
-			Session:  node.Stat.EphemeralOwner, Since: time.UnixMilli(node.Stat.Ctime), Claimed: claimed[names[i]],
+			Consumer: *parseConsumer(id, node.Data),
+			Session:  node.Stat.EphemeralOwner, Since: time.UnixMilli(node.Stat.Ctime), Claimed: claimed[id],
 		})
 	}
 	slices.SortFunc(list, func(a, b ActiveConsumer) int {

@@ -87,13 +87,16 @@ func (r reader) countBelow(ctx context.Context, sess *zk.Session, dir string) (i
 	return total, nil
 }
 
-// claimed counts the items that each live consumer has claimed.
+// claimed counts the items that each live consumer has claimed. All live consumers are in it.
 func (r reader) claimed(ctx context.Context, sess *zk.Session) (map[string]int, error) {
-	list, err := r.layout.listClaims(ctx, sess)
+	list, live, err := r.layout.listAll(ctx, sess)
 	if err != nil {
 		return nil, err
 	}
-	claimed := make(map[string]int)
+	claimed := make(map[string]int, len(live))
+	for owner := range live {
+		claimed[owner] = 0
+	}
 	for _, c := range list {
 		if c.free {
 			continue

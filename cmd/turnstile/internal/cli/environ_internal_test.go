@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -18,7 +17,7 @@ func TestVariablesAreCheckedAsTheirFlagsAre(t *testing.T) {
 	t.Parallel()
 	checked := 0
 	for _, value := range []string{"", " ", "soon", "-1", "0", "7", "1.5", "256", "true", "/x", "a:b:c", "1/2"} {
-		byFlag, byVariable := newRoot(nobody()), newRoot(nobody())
+		byFlag, byVariable := allCommands(), allCommands()
 		visit(byFlag, byVariable, func(one, other *cobra.Command) {
 			one.Flags().VisitAll(func(f *pflag.Flag) {
 				if !f.Hidden && !slices.Contains([]string{"help", "version", "session", "pid"}, f.Name) {
@@ -63,7 +62,7 @@ func checkAlike(t *testing.T, byFlag, byVariable *cobra.Command, name, value str
 func TestFewFlagsMayBeEmpty(t *testing.T) {
 	t.Parallel()
 	var got []string
-	root := newRoot(nobody())
+	root := allCommands()
 	visit(root, root, func(cmd, _ *cobra.Command) {
 		flags := cmd.Flags()
 		flags.VisitAll(func(f *pflag.Flag) {
@@ -93,7 +92,7 @@ func TestFewFlagsMayBeEmpty(t *testing.T) {
 func TestVariableMeansTheSameToAllCommands(t *testing.T) {
 	t.Parallel()
 	means := make(map[string]string)
-	root := newRoot(nobody())
+	root := allCommands()
 	visit(root, root, func(cmd, _ *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			name := command.Variable(f)
@@ -116,7 +115,7 @@ func TestNoFlagIsSetByWhatTurnstileTellsItsCommands(t *testing.T) {
 		"PATH", "PATHS", "TOKEN", "SESSION_TIMEOUT_MS", "HOLDS", "ITEM", "ITEM_ID", "ITEM_ATTEMPT", "ITEM_PRIORITY",
 		"ITEM_GROUP", "ITEM_ENQUEUED_AT", "ITEM_HEADERS", // and what settable excepts
 	}
-	root := newRoot(nobody())
+	root := allCommands()
 	visit(root, root, func(cmd, _ *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			if name := command.Variable(f); slices.Contains(told, strings.TrimPrefix(name, "TURNSTILE_")) {
@@ -131,11 +130,6 @@ func within(one, others string) bool {
 	return !slices.ContainsFunc(strings.Split(one, "|"), func(choice string) bool {
 		return !slices.Contains(strings.Split(others, "|"), choice)
 	})
-}
-
-// nobody runs no command.
-func nobody() *command.App {
-	return &command.App{Env: command.NewEnviron(nil), Stdout: io.Discard, Stderr: io.Discard}
 }
 
 func visit(one, other *cobra.Command, f func(one, other *cobra.Command)) {

@@ -19,7 +19,7 @@ import (
 // code that the script sees. A flag or an argument that is wrong would be told before.
 func TestExamplesOfTheHelpEndWithoutAServer(t *testing.T) {
 	t.Parallel()
-	root := newRoot(nobody())
+	root := allCommands()
 	var lines []string
 	visit(root, root, func(cmd, _ *cobra.Command) {
 		switch cmd.Name() {

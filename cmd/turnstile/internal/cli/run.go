@@ -145,9 +145,12 @@ that the machine's settings are wrong.`,
 	return root
 }
 
-// allCommands returns the root with all commands, for those who look at them: making them sets the App that they have.
-func allCommands() *cobra.Command {
-	return newRoot(&command.App{Env: command.NewEnviron(nil), Stdout: io.Discard, Stderr: io.Discard})
+// allCommands returns the root with all commands, to look at. Their App is their own, because making them sets it.
+func allCommands() *cobra.Command { return newRoot(silent()) }
+
+// silent returns an App for commands that are not run.
+func silent() *command.App {
+	return &command.App{Env: command.NewEnviron(nil), Stdout: io.Discard, Stderr: io.Discard}
 }
 
 // Groups of commands, for help.

@@ -20,16 +20,16 @@ func TestCalledCommandIsMadeAlone(t *testing.T) {
 		}
 		return list
 	}
-	all := names(newRoot(nobody()).Commands())
+	all := names(allCommands().Commands())
 	for _, p := range parts() {
-		if got := names(p.new(nobody())); !slices.Equal(got, p.names) {
+		if got := names(p.new(silent())); !slices.Equal(got, p.names) {
 			t.Errorf("parts has %q, and makes %q", p.names, got)
 		}
 		for _, name := range p.names {
 			if !slices.Contains(all, name) {
 				t.Errorf("%s is missing in %q", name, all)
 			}
-			got := newRoot(nobody(), name, "--help")
+			got := newRoot(silent(), name, "--help")
 			if cmd, _, err := got.Find([]string{name}); err != nil || cmd.Name() != name {
 				t.Errorf("%s finds %v, %v", name, cmd, err)
 			}
@@ -39,7 +39,7 @@ func TestCalledCommandIsMadeAlone(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{"help", "lock"}, {"__complete", "lock"}, {"--help"}, {"lck"}} {
-		if got := names(newRoot(nobody(), args...).Commands()); !slices.Equal(got, all) {
+		if got := names(newRoot(silent(), args...).Commands()); !slices.Equal(got, all) {
 			t.Errorf("%q has %q, want all", args, got)
 		}
 	}
@@ -49,7 +49,7 @@ func TestCalledCommandIsMadeAlone(t *testing.T) {
 func TestManPages(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := writePages(dir, newRoot(nobody())); err != nil {
+	if err := writePages(dir, allCommands()); err != nil {
 		t.Fatal(err)
 	}
 	pages, err := filepath.Glob(dir + "/*.1")

@@ -43,8 +43,8 @@ func newConsumers(app *command.App) *cobra.Command {
 		Use:   "consumers PATH",
 		Short: "Show who takes items",
 		Long: `Shows the processes that take items from the queue at PATH, also those that wait for some, and how many
-items each has claimed: it works on them, or is about to. Those with the most come first. Of items,
-turnstile queue items --state claimed shows who has them.`,
+items each has claimed: it works on them, or is about to. Those with the most come first.
+turnstile queue items --state claimed shows the consumer of each item.`,
 		Example: `  turnstile queue consumers /mail
   turnstile queue consumers /mail --json | jq -r .host`,
 	}, "per consumer", "HOST\tPID\tPROGRAM\tCLAIMED\tSINCE\tSESSION", consumers,

@@ -233,7 +233,7 @@ func (it *Item) ending(err error, wanted ItemEnd) ItemEnd {
 
 // tellEnded calls the hook, unless end is zero.
 func (it *Item) tellEnded(ctx context.Context, end ItemEnd) {
-	hook := it.co.d.cfg.Hooks.Ended
+	hook := it.co.q.cfg.Hooks.Ended
 	if hook == nil || end.Result == 0 {
 		return
 	}
@@ -246,7 +246,7 @@ func (it *Item) tellEnded(ctx context.Context, end ItemEnd) {
 // since it was put, or since its delay was over, or since it was its turn in its group. For an item that went back at
 // once, in its old place, and for one whose consumer was lost, earlier deliveries count as well.
 func (it *Item) Waited() time.Duration {
-	now := it.co.d.clock.now()
+	now := it.co.q.clock.now()
 	if now == 0 {
 		return 0
 	}

@@ -42,11 +42,11 @@ func (b *base) unlessClosed(f func()) bool {
 	return true
 }
 
-// background runs f in the background unless the queue is closed, and reports whether it does. Close waits for it.
-func (b *base) background(f func()) bool { return b.unlessClosed(func() { b.wg.Go(f) }) }
+// background runs f in the background unless the queue is closed. Close waits for it.
+func (b *base) background(f func()) { b.unlessClosed(func() { b.wg.Go(f) }) }
 
-// close ends what goes on in the queue, and reports whether it is the first to do so.
-func (b *base) close() bool { return b.unlessClosed(func() { b.stop(ErrClosed) }) }
+// stopAll ends what goes on in the queue, and reports whether it is the first to do so.
+func (b *base) stopAll() bool { return b.unlessClosed(func() { b.stop(ErrClosed) }) }
 
 // run is attempt.Run under a session under which the queue's nodes exist. It also calls try again if one of them has
 // gone.

@@ -35,7 +35,7 @@ type claimant struct {
 	claims *claims.Set
 
 	ended sync.Once     // decides when free is closed
-	free  chan struct{} // closed when it has ended, and its claims are in the way of no later consumer of this Queue
+	free  chan struct{} // closed when it has ended, and this Queue need not wait for its claims any more
 }
 
 // newClaimant returns a claimant whose node exists.
@@ -121,9 +121,8 @@ func (co *claimant) abandon(cause error, cooldown time.Duration) {
 	})
 }
 
-// drop forgets what it has claimed, and returns the watches that were set: it has ended. A consumer that does not end
-// by abandon leaves its claims to nothing that this Queue would have to wait for: its node or its session is gone, or
-// the Queue is closed.
+// drop forgets what it has claimed, and returns the watches that were set: it has ended. If abandon has not ended it,
+// its node or its session is gone, or the Queue is closed.
 func (co *claimant) drop() []*zk.Watch {
 	co.ended.Do(func() { close(co.free) })
 	return co.claims.Drop()

@@ -11,9 +11,9 @@ import (
 	"github.com/seed-a3166700/turnstile/queue/internal/claims"
 )
 
-// consumer is a Queue as a consumer, under one session: a claimant, and the parts that work for it. Those know the
-// claimant and the takers, and not the consumer: marks and acks write the claims' nodes, the returner gives back what
-// no taker wants, the fetcher claims more, and the waiter waits for that.
+// consumer is a Queue as a consumer, under one session: a claimant, and the parts that work for it. Each of them knows
+// the claimant, the takers and those before it at most: marks and acks write the claims' nodes, the returner gives back
+// what no taker wants, the fetcher claims more, and the waiter waits for that.
 type consumer struct {
 	*claimant
 	takers    *takers

@@ -20,7 +20,7 @@ type fetcher struct {
 	co       *claimant
 	takers   *takers
 	returner *returner
-	bad      []claims.Buffered // what it has claimed and nothing delivers: see consumer.bury
+	bad      []claims.Buffered // what it has claimed and nothing delivers; its caller calls consumer.bury
 
 	priorities []int   // that have ready lists
 	orphans    []claim // claims of consumers that were gone when the list of consumers last changed

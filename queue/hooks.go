@@ -185,7 +185,7 @@ func (s *delivered) all() []*Item {
 // keep has the hook told when the item's claim is lost.
 func (it *Item) keep() {
 	it.co.delivered.add(it)
-	if it.co.ctx.Err() != nil { // dropConsumer may have been here before
+	if it.co.ctx.Err() != nil { // consumer.drop may have been here before
 		go it.lose()
 	}
 }

@@ -16,7 +16,9 @@ import (
 type marks struct {
 	co     *claimant
 	takers *takers
-	order  sync.Mutex // held from choosing marks to sending them, so that a later request marks more
+	// order is held from choosing marks to sending them, so that a later request marks more. It is taken before the
+	// mutexes of the takers and of the claims.
+	order sync.Mutex
 }
 
 // begin begins a claims.Ack for items of these claims that are to be finished. The caller holds order until it is sent.
@@ -24,7 +26,7 @@ func (m *marks) begin(room bool, leases ...*claims.Lease) *claims.Ack {
 	return m.co.claims.BeginAck(m.takers.demand(), room, leases...)
 }
 
-// end ends an Ack: done says whether its transaction was done. Then there may be something to hand out.
+// end ends an Ack: done says whether its transaction was done. If it was, the caller hands out what that has marked.
 func (m *marks) end(a *claims.Ack, done bool) {
 	for _, f := range a.End(done) {
 		m.co.clear(f.Lease, f.Rest)

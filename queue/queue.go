@@ -110,7 +110,7 @@ func (q *Queue) Path() string { return q.layout.root }
 // return ErrClosed. If no server can be reached before ctx ends, items go back when the session ends. Running sweeps
 // of old keys and emptied segments have at most two seconds to end.
 func (q *Queue) Close(ctx context.Context) error {
-	if !q.close() {
+	if !q.stopAll() {
 		return nil
 	}
 	err := q.dispatcher.close(ctx)

@@ -86,13 +86,10 @@ func (d *dispatcher) take(ctx context.Context, want int, try bool) ([]*Item, err
 }
 
 func (d *dispatcher) await(ctx context.Context, want int, try bool) ([]*Item, error) {
-	if d.ctx.Err() != nil {
-		return nil, ErrClosed
-	}
 	if co := d.current(); co != nil && want == 1 {
 		item, start := d.takers.take(co.next)
 		if start {
-			d.start()
+			d.background(d.serve)
 		}
 		if item != nil {
 			return []*Item{item}, nil
@@ -104,7 +101,7 @@ func (d *dispatcher) await(ctx context.Context, want int, try bool) ([]*Item, er
 		return nil, err
 	}
 	if start {
-		d.start()
+		d.background(d.serve) // or the queue is being closed, which answers
 	}
 	select {
 	case err := <-t.answer:
@@ -121,20 +118,9 @@ func (d *dispatcher) await(ctx context.Context, want int, try bool) ([]*Item, er
 	return nil, context.Cause(ctx)
 }
 
-// start starts the goroutine that serves the takers.
-func (d *dispatcher) start() {
-	if !d.background(d.serve) {
-		d.takers.close(ErrClosed)
-	}
-}
-
 // serve gets items for the takers, as long as there are any.
 func (d *dispatcher) serve() {
 	for d.ctx.Err() == nil {
-		select {
-		case <-d.takers.wakeup: // what it tells of is seen from here on
-		default:
-		}
 		ctx, cancel := context.WithCancel(d.ctx)
 		if !d.takers.begin(cancel) {
 			cancel()
@@ -156,7 +142,6 @@ func (d *dispatcher) serve() {
 		// for the session, which tells when there is none.
 	}
 	d.standDown()
-	d.takers.close(ErrClosed)
 }
 
 // passes reports whether it is worth trying again after err, under the next session if this one has ended.
@@ -181,7 +166,7 @@ func (d *dispatcher) leaveLost() {
 // standDown removes what only takers need.
 func (d *dispatcher) standDown() {
 	d.leaveLost()
-	if co := d.current(); co != nil {
+	if co := d.current(); co != nil && co.ctx.Err() == nil {
 		co.waiter.standDown()
 	}
 }
@@ -200,7 +185,7 @@ func (d *dispatcher) step(ctx context.Context) error {
 	if err := co.fetcher.lookAtGate(ctx); err != nil {
 		return err
 	}
-	mustFetch, more := co.claims.MustFetch(d.clock.now()), d.takers.claimAhead() && co.fetcher.rate == nil
+	mustFetch, more := co.claims.MustFetch(d.clock.now()), d.takers.mustClaimAhead() && co.fetcher.rate == nil
 	if mustFetch {
 		d.takers.noteFetch()
 	}
@@ -242,7 +227,9 @@ func (d *dispatcher) step(ctx context.Context) error {
 		co.waiter.leave()
 	}
 	if waiting > 0 && !co.claims.MustFetch(now) {
-		return co.marks.write(ctx)
+		err := co.marks.write(ctx)
+		co.handOut()
+		return err
 	}
 	return nil
 }
@@ -250,8 +237,10 @@ func (d *dispatcher) step(ctx context.Context) error {
 // current returns the last consumer that was opened, which may have ended; nil if there was none.
 func (d *dispatcher) current() *consumer { return d.consumer.Load() }
 
-// close waits for the goroutines in the background, and gives back what was claimed and not delivered.
+// close answers the takers, waits for the goroutines in the background, and gives back what was claimed and not
+// delivered. The queue is closed already.
 func (d *dispatcher) close(ctx context.Context) error {
+	d.takers.close(ErrClosed)
 	err := through(ctx, d.wg.Wait) // then nothing is claimed any more
 	if co := d.current(); co != nil {
 		err = errors.Join(err, co.close(ctx))

@@ -32,9 +32,9 @@ type takers struct {
 	mu      sync.Mutex // guards what follows
 	waiting []*taker
 	ahead   bool               // items are to be claimed ahead of them
-	served  bool               // there is a goroutine that serves them, or is about to: always while some wait
+	running bool               // the goroutine that serves them runs, or is about to: always while some wait
 	giveUp  context.CancelFunc // ends the step under way; nil if there is none
-	closed  error              // why they are not served any more; nil if they are
+	closed  error              // the answer to all that come; nil while they are served
 }
 
 // next returns the next item, nil if there is none that may be delivered. Few reports that the next items are to be
@@ -56,7 +56,7 @@ func (ts *takers) wake() {
 func (ts *takers) take(next next) (item *Item, start bool) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	if len(ts.waiting) > 0 {
+	if len(ts.waiting) > 0 || ts.closed != nil {
 		return nil, false
 	}
 	item = ts.pop(next)
@@ -66,17 +66,14 @@ func (ts *takers) take(next next) (item *Item, start bool) {
 // pop takes an item. The caller holds the mutex.
 func (ts *takers) pop(next next) *Item {
 	item, few := next()
-	if few {
-		ts.ahead = true
-		ts.wake()
-	}
+	ts.ahead = ts.ahead || few
 	return item
 }
 
 // mustStart reports whether the caller, which holds the mutex, is to start the goroutine that serves.
 func (ts *takers) mustStart() bool {
-	start := !ts.served
-	ts.served = true
+	start := !ts.running
+	ts.running = true
 	return start
 }
 
@@ -110,10 +107,14 @@ func (ts *takers) leave(t *taker) ([]*Item, bool) {
 }
 
 // begin begins a step for the takers, which giveUp ends early. It returns false if there is nothing to do: then no step
-// is under way.
+// is under way. The step sees all that wakeup has told of.
 func (ts *takers) begin(giveUp context.CancelFunc) bool {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
+	select {
+	case <-ts.wakeup:
+	default:
+	}
 	ts.giveUp = nil
 	if ts.idle() {
 		return false
@@ -128,12 +129,12 @@ func (ts *takers) idle() bool { return len(ts.waiting) == 0 && !ts.ahead }
 func (ts *takers) rest() bool {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	ts.served = !ts.idle()
-	return !ts.served
+	ts.running = !ts.idle()
+	return !ts.running
 }
 
-// claimAhead reports whether items are to be claimed ahead of the takers, once for each time.
-func (ts *takers) claimAhead() bool {
+// mustClaimAhead reports whether items are to be claimed ahead of the takers, once for each time.
+func (ts *takers) mustClaimAhead() bool {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	ahead := ts.ahead
@@ -235,7 +236,8 @@ func (ts *takers) nothingThere(err error) {
 	})
 }
 
-// fail answers all of them: those that have no items with err.
+// fail answers all of them: those that have no items with err. Then there is nothing to do: to claim ahead would fail,
+// too.
 func (ts *takers) fail(err error) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -250,10 +252,10 @@ func (ts *takers) failAll(err error) {
 			t.answer <- err
 		}
 	}
-	ts.waiting = nil
+	ts.waiting, ts.ahead = nil, false
 }
 
-// close is fail, and all that come later get the same answer.
+// close is fail, and all that come later get the same answer. Nothing is taken for them any more.
 func (ts *takers) close(err error) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

@@ -41,7 +41,7 @@ var suite = map[string][]string{
 	},
 }
 
-// TestKazooSuite runs the tests of kazoo 2.8.0.
+// TestKazooSuite runs the tests of the installed kazoo.
 //
 // Promise: 11
 func TestKazooSuite(t *testing.T) {

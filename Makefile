@@ -62,6 +62,7 @@ newer: ## Test beside the Apache ZooKeeper, Curator and kazoo of Debian SUITE (t
 		./test/partitions ./test/everycall ./internal/test/peer ./internal/line ./zktest ./lock ./queue
 	.ci/newer '$(DIR)' $(SUITE) .ci/test -race=false -count=1 -timeout 20m \
 		-run 'ZooKeeper|Doctor|Verify|Dashboard|Queue|Top' ./cmd/turnstile/internal/cli
+	.ci/newer '$(DIR)' $(SUITE) $(GO) -C zk/gssapi test -count=1 ./...
 
 lin: ## Use every recipe at random under random faults: MINUTES (1) each, SEED (random); lin-queue: queues alone
 	@.ci/peers

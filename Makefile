@@ -21,7 +21,7 @@ export GOFLAGS += -trimpath -tags=pebblegozstd
 
 .DEFAULT_GOAL := help
 .PHONY: help build package image test check soak conformance interop lin partitions hostile deep fuzz bench herd \
-	cover lint fix modules promises peers pictures
+	newer cover lint fix modules promises peers pictures
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,16 @@ conformance: ## Compare the embedded server with Apache ZooKeeper, answer by ans
 interop: ## Run other projects' clients on the embedded server, and our locks on Apache ZooKeeper under faults
 	@.ci/peers
 	$(GO) test -race -count=1 -v ./test/interop ./lock
+
+# Nothing is installed: see .ci/newer.
+newer: SUITE ?= trixie
+newer: ## Test beside the Apache ZooKeeper, Curator and kazoo of Debian SUITE (trixie), which apt-get fetches into DIR
+	@test -n '$(DIR)' || { echo 'usage: make newer DIR=FOLDER' >&2; exit 2; }
+	.ci/newer '$(DIR)' $(SUITE) .ci/test -race=false -count=1 -timeout 20m ./test/conformance ./test/interop \
+		./test/partitions ./test/everycall ./internal/test/peer ./internal/line ./zktest ./lock ./queue
+	.ci/newer '$(DIR)' $(SUITE) .ci/test -race=false -count=1 -timeout 20m \
+		-run 'ZooKeeper|Doctor|Verify|Dashboard|Queue|Top' ./cmd/turnstile/internal/cli
+	.ci/newer '$(DIR)' $(SUITE) $(GO) -C zk/gssapi test -count=1 ./...
 
 lin: ## Use every recipe at random under random faults: MINUTES (1) each, SEED (random); lin-queue: queues alone
 	@.ci/peers

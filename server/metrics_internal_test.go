@@ -19,7 +19,8 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/wire"
 )
 
-// zooMetrics are names and types of a standalone ZooKeeper 3.9.5 that dashboards and alerts use.
+// zooMetrics are names and types of a standalone ZooKeeper 3.9.6 that dashboards and alerts use. It has no counts of
+// TTL nodes yet.
 const zooMetrics = `
 approximate_data_size gauge
 auth_failed_count gauge

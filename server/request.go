@@ -30,13 +30,13 @@ func (o *owner) request(it *item) {
 		o.answer(it, wire.OK, nil, false)
 	case it.op == wire.OpCloseSession:
 		o.closeSession(it)
-	case tree.IsWrite(it.op):
+	case tree.IsWrite(it.op) && (it.code == wire.OK || it.op == wire.OpMulti):
 		if id, ok := endsOther(it); ok {
 			o.endOther(it, id)
 			break
 		}
 		o.write(it)
-	case it.code != wire.OK:
+	case it.code != wire.OK: // it cannot be decoded, and uses a zxid only if it is a multi
 		o.answer(it, it.code, nil, false)
 	case it.op == wire.OpGetAllChildren:
 		o.countBelow(it)

@@ -16,7 +16,7 @@ import (
 const saslURI = "zookeeper/zk-sasl-md5"
 
 // DigestMD5 is the SASL mechanism DIGEST-MD5 (RFC 2831): the user and the server prove to each other that they know the
-// password.
+// password. ZooKeeper 3.9.6 refuses it unless zookeeper.fips-mode is false.
 type DigestMD5 struct{ User, Password string }
 
 // Begin implements SASL.

@@ -1,7 +1,7 @@
 // Package conformance has no code of its own. Its tests run one script against the embedded server and against Apache
-// ZooKeeper 3.8.0, frame by frame: every answer, error, stat field and watch event goes into a transcript, and the
-// transcripts must be equal. Where ZooKeeper 3.9 differs from 3.8.0 the embedded server follows 3.9, and the script
-// declares at that place what each side must answer.
+// ZooKeeper, frame by frame: every answer, error, stat field and watch event goes into a transcript, and they must be
+// equal. Versions 3.8.0, 3.9.3 and 3.9.6 were tried. Where they differ the embedded server follows the newest, and the
+// script declares at that place what each must answer, and since when.
 //
 // The transcripts of Apache ZooKeeper are in testdata, so that the script also runs where Java is not installed:
 //

@@ -2,6 +2,7 @@ package conformance_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/seed-a3166700/turnstile/internal/jute"
@@ -147,9 +148,6 @@ var frameCases = []testCase{
 	}},
 	{"a body that cannot be decoded is refused and the connection stays", func(s *script) {
 		l := s.open("a")
-		l.raw("create with an empty body", wire.OpCreate, nil)
-		l.raw("create with a null path", wire.OpCreate,
-			jute.AppendInt(jute.AppendInt(jute.AppendNull(jute.AppendNull(nil)), 0), 0))
 		l.raw("getData without the watch flag", wire.OpGetData, jute.AppendString(nil, s.root))
 		l.raw("getData with a null path", wire.OpGetData, jute.AppendBool(jute.AppendNull(nil), false))
 		l.raw("exists with a null path", wire.OpExists, jute.AppendBool(jute.AppendNull(nil), false))
@@ -157,12 +155,10 @@ var frameCases = []testCase{
 		l.raw("getChildren2 with a null path", wire.OpGetChildren2, jute.AppendBool(jute.AppendNull(nil), false))
 		l.raw("getACL with a null path", wire.OpGetACL, jute.AppendNull(nil))
 		l.raw("setData with a null path", wire.OpSetData, jute.AppendInt(jute.AppendNull(jute.AppendNull(nil)), -1))
-		l.raw("delete with a null path", wire.OpDelete, jute.AppendInt(jute.AppendNull(nil), -1))
 		l.raw("setACL with a null path", wire.OpSetACL, jute.AppendInt(wire.AppendACLs(jute.AppendNull(nil), open), -1))
 		l.raw("a string of length -2", wire.OpGetACL, jute.AppendInt(nil, -2))
 		l.raw("a string longer than the frame", wire.OpGetACL, jute.AppendInt(nil, 1000))
 		l.raw("a string of 2 GB", wire.OpGetACL, jute.AppendInt(nil, 1<<31-1))
-		l.raw("an ACL vector of 2^31-1", wire.OpSetACL, jute.AppendInt(jute.AppendString(nil, s.root), 1<<31-1))
 		l.raw("a null ACL vector", wire.OpSetACL, jute.AppendInt(jute.AppendNull(jute.AppendString(nil, s.root)), -1))
 		l.raw("setWatches with null vectors", wire.OpSetWatches,
 			jute.AppendNull(jute.AppendNull(jute.AppendNull(jute.AppendLong(nil, 0)))))
@@ -171,15 +167,55 @@ var frameCases = []testCase{
 			jute.AppendInt(jute.AppendInt(jute.AppendInt(jute.AppendLong(nil, 0), 0), 0), 0))
 		l.raw("addWatch without a mode", wire.OpAddWatch, jute.AppendString(nil, s.root))
 		l.raw("removeWatches without a type", wire.OpRemoveWatches, jute.AppendString(nil, s.root))
-		l.raw("createTTL without a ttl", wire.OpCreateTTL,
-			(&wire.CreateRequest{Path: s.root + "/t", ACL: open, Flags: 5}).Append(nil))
-		l.raw("createContainer cut short", wire.OpCreateContainer, jute.AppendString(nil, s.root+"/c"))
 		l.raw("multi cut short", wire.OpMulti, jute.AppendInt(nil, 1))
 		l.raw("multiRead cut short", wire.OpMultiRead, jute.AppendInt(nil, 4))
 		l.raw("multi without its end", wire.OpMulti, nil)
 		l.raw("getAllChildrenNumber without a path", wire.OpGetAllChildren, nil)
 		l.raw("sync without a path", wire.OpSync, nil)
 		l.each(children(s.root, false), ping())
+	}},
+	{"a write that cannot be decoded is refused", func(s *script) {
+		l := s.open("a")
+		path := jute.AppendString(nil, s.root)
+		for i, q := range []struct {
+			what string
+			op   wire.Op
+			body []byte
+		}{
+			{"create with an empty body", wire.OpCreate, nil},
+			{"create2 cut short", wire.OpCreate2, path},
+			{"createContainer cut short", wire.OpCreateContainer, path},
+			{
+				"createTTL without a ttl", wire.OpCreateTTL,
+				(&wire.CreateRequest{Path: s.root + "/t", ACL: open, Flags: 5}).Append(nil),
+			},
+			{"delete cut short", wire.OpDelete, path},
+			{"setData cut short", wire.OpSetData, path},
+			{"an ACL vector of 2^31-1", wire.OpSetACL, jute.AppendInt(slices.Clip(path), 1<<31-1)},
+		} {
+			refused := func(zxid int) []string {
+				return []string{fmt.Sprintf("a< %v zxid=+%d ERROR -5 malformed request", q.op, zxid)}
+			}
+			s.changed(q.what+" uses a zxid, against none", []string{"3.9.0"}, refused(i+2), refused(1), func() {
+				l.raw(q.what, q.op, q.body)
+			})
+		}
+	}},
+	{"a write with a null path is refused", func(s *script) {
+		l := s.open("a")
+		for i, q := range []struct {
+			op   wire.Op
+			body []byte
+		}{
+			{wire.OpCreate, jute.AppendInt(jute.AppendInt(jute.AppendNull(jute.AppendNull(nil)), 0), 0)},
+			{wire.OpDelete, jute.AppendInt(jute.AppendNull(nil), -1)},
+		} {
+			refused := func(zxid int) []string {
+				return []string{fmt.Sprintf("a< %v zxid=+%d ERROR -5 malformed request", q.op, zxid)}
+			}
+			why := q.op.String() + " with a null path uses a zxid, against none"
+			s.differs(why, refused(i+2), refused(1), func() { l.raw("with a null path", q.op, q.body) })
+		}
 	}},
 	{"bytes after a request are ignored", func(s *script) {
 		l := s.open("a")

@@ -120,10 +120,13 @@ func targetsOf(t *testing.T, p profile) []*target {
 	if peer.Installed() || os.Getenv("CI") == "true" {
 		zk := peer.ZooKeeper(t, p.apache)
 		targets = append(targets,
-			&target{name: "Apache ZooKeeper", apache: true, addr: zk.Addr(0), restart: func(t *testing.T) {
-				t.Helper()
-				zk.Restart(0)
-			}})
+			&target{
+				name: "Apache ZooKeeper " + zk.Version(), apache: true, version: zk.Version(), addr: zk.Addr(0),
+				restart: func(t *testing.T) {
+					t.Helper()
+					zk.Restart(0)
+				},
+			})
 	} else {
 		t.Log("Apache ZooKeeper is not installed: comparing with its transcripts only; run `make peers`")
 	}

@@ -46,7 +46,7 @@ var namedCases = []testCase{
 		for _, word := range []string{"ruok", "isro", "stat", "gtmk", "conf"} {
 			s.word(word)
 		}
-		for line := range strings.SplitSeq(s.ask("mntr"), "\n") {
+		for _, line := range slices.Sorted(strings.SplitSeq(s.ask("mntr"), "\n")) { // the order is that of a hash table
 			if key, _, _ := strings.Cut(line, "\t"); strings.HasPrefix(key, "zk_ensemble_auth_") {
 				s.logf("%s", key)
 			}

@@ -175,6 +175,19 @@ var reaperCases = []testCase{
 		s.until(l, "deleted "+r+"/c")
 		l.each(ping(), children2(r, false), syncPath(r))
 	}},
+	{"the flag makes a container only in a multi", func(s *script) {
+		s.norm.anyZxid = true
+		l := s.open("a")
+		r := s.root
+		l.each(create(r+"/plain", "", 4), create(r+"/plain/kid", "", 0), del(r+"/plain/kid", -1))
+		for i, q := range []wire.SubRequest{create(r+"/c", "", 4), create2(r+"/c", "", 4)} {
+			l.each(multi(q), create(r+"/c/kid", "", 0), exists(r+"/c", true), del(r+"/c/kid", -1))
+			s.until(l, "deleted "+r+"/c")
+			l.each(ping())
+			s.logf("%d", i)
+		}
+		l.each(exists(r+"/plain", false))
+	}},
 	{"nodes go when their time is over", func(s *script) {
 		s.norm.anyZxid = true
 		l := s.open("a")

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,8 @@ const sessionTimeout = 30000
 // A target is a server on which the script runs.
 type target struct {
 	name    string
-	apache  bool // Apache ZooKeeper 3.8.0; otherwise ours
+	apache  bool   // Apache ZooKeeper; otherwise ours
+	version string // of Apache ZooKeeper: 3.8.0
 	addr    string
 	restart func(t *testing.T) // nil if its data does not survive a restart
 	// Pings before the requests of each write: our server handles and commits several requests in another way than one.
@@ -90,9 +92,10 @@ func (s *script) checkEventZxids() {
 	s.Helper()
 	for _, m := range s.events {
 		switch {
-		case s.target.apache && m.Zxid != -1:
-			s.Errorf("got zxid %[2]d in event %[1]v of 3.8.0, want -1", m.event, m.Zxid)
-		case !s.target.apache && m.Zxid != -1 && (m.Zxid <= s.norm.base || m.Zxid > s.maxZxid):
+		case m.Zxid == -1: // setWatches has made the event
+		case !s.target.has("3.9.0"):
+			s.Errorf("got zxid %[2]d in event %[1]v of %[3]s, want -1", m.event, m.Zxid, s.target.version)
+		case m.Zxid <= s.norm.base || m.Zxid > s.maxZxid:
 			s.Errorf("got zxid %d in event %v, want that of its transaction, between %d and %d",
 				m.Zxid, m.event, s.norm.base, s.maxZxid)
 		}
@@ -121,7 +124,42 @@ func (s *script) quietly(f func()) {
 	s.silent = was
 }
 
-// differs runs f, for which 3.8.0 and 3.9 are known to differ: the answers (lines with "<" and "!") must be the ones
+// has reports whether the target does what the versions since were the first to do, one for each minor version and the
+// newest last. Ours always does.
+func (tg *target) has(since ...string) bool {
+	if !tg.apache {
+		return true
+	}
+	is := numbers(tg.version)
+	for _, v := range since {
+		if n := numbers(v); is[0] == n[0] && is[1] == n[1] {
+			return is[2] >= n[2]
+		}
+	}
+	last := numbers(since[len(since)-1])
+	return slices.Compare(is[:], last[:]) > 0
+}
+
+// numbers returns the numbers of a version such as 3.9.0.
+func numbers(version string) (n [3]int) {
+	for i, text := range strings.SplitN(version, ".", len(n)) {
+		n[i], _ = strconv.Atoi(text)
+	}
+	return n
+}
+
+// changed runs f, for which the versions since of ZooKeeper differ from earlier ones: see differs. Ours answers as
+// they do.
+func (s *script) changed(why string, since, old, recent []string, f func()) {
+	s.Helper()
+	apache := old
+	if s.target.has(since...) {
+		apache = recent
+	}
+	s.differs(why+" since "+strings.Join(since, " and "), apache, recent, f)
+}
+
+// differs runs f, for which the servers are known to differ: the answers (lines with "<" and "!") must be the ones
 // given for the target.
 func (s *script) differs(why string, apache, ours []string, f func()) {
 	s.Helper()

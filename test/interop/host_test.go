@@ -86,6 +86,9 @@ func jaas() string {
 // common is the Apache ZooKeeper of all tests that need no other. Each uses paths of its own.
 var common = peer.Shared{Start: func(t peer.T) *peer.Cluster { return peer.ZooKeeper(t, apacheOptions()) }}
 
+// fips is the property by which ZooKeeper 3.9.6 refuses DIGEST-MD5 unless it is false.
+const fips = "zookeeper.fips-mode"
+
 func apacheOptions() peer.Options {
 	return peer.Options{
 		Keys: map[string]string{"maxSessionTimeout": "120000"},
@@ -113,6 +116,7 @@ func apache(t *testing.T, opts options) *host {
 		}
 		p.Keys["authProvider.1"] = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
 		p.Properties["java.security.auth.login.config"] = login
+		p.Properties[fips] = "false"
 		if opts.requireSASL {
 			p.Properties["zookeeper.sessionRequireClientSASLAuth"] = "true"
 		}

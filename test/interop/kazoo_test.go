@@ -17,12 +17,13 @@ const (
 // suite lists kazoo's test modules, in groups that run concurrently, each on a server of its own. A minus leaves out
 // a test that needs an ensemble.
 var suite = map[string][]string{
+	// Without TestSSLClient, for which kazoo 2.11 starts a server of its own.
 	// Without test_connection_dropped: it wants a write of a megabyte to fail because kazoo then drops the connection.
 	// If the thread that asks for the drop has to wait for the processor, the answer comes first.
 	"client": {
 		"test_client", "-test_client.TestReconfig.test_add_remove_observer", "-test_client.TestReconfig.test_bad_input",
-		"-test_client.TestReconfig.test_no_super_auth",
-		"-test_client.TestReconfig.test_no_super_auth", "-test_client.TestClient.test_update_host_list",
+		"-test_client.TestReconfig.test_no_super_auth", "-test_client.TestSSLClient.test_create",
+		"-test_client.TestClient.test_update_host_list",
 		"test_connection", "-test_connection.TestReadOnlyMode.test_read_only",
 		"-test_connection.TestConnectionDrop.test_connection_dropped", "test_queue", "test_counter",
 		"test_party", "test_barrier", "test_election", "test_lease",
@@ -41,7 +42,7 @@ var suite = map[string][]string{
 	},
 }
 
-// TestKazooSuite runs the tests of kazoo 2.8.0.
+// TestKazooSuite runs the tests of the installed kazoo.
 //
 // Promise: 11
 func TestKazooSuite(t *testing.T) {

@@ -42,7 +42,7 @@ func TestJavaClientLearnsHowItsLoginEnds(t *testing.T) {
 			}
 			onEach(t, options{sasl: true, requireSASL: row.required}, func(t *testing.T, h *host) {
 				t.Helper()
-				args := append([]string{"-Djava.security.auth.login.config=" + login},
+				args := append([]string{"-Djava.security.auth.login.config=" + login, "-D" + fips + "=false"},
 					ownArgs(t, "Login", h.addr, "15")...)
 				if out := run(t, time.Minute, "java", args...); !strings.Contains(out, row.want) {
 					t.Errorf("%s: got %q, want %q", h.name, out, row.want)

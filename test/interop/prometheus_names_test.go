@@ -13,7 +13,7 @@ import (
 	"github.com/seed-a3166700/turnstile/server"
 )
 
-// newerNames are those that ZooKeeper 3.8.0 lacks.
+// newerNames are those that ZooKeeper 3.8.0, 3.9.3 and 3.9.6 lack.
 var newerNames = []string{"secure_connections", "ttl_node_created_count", "ttl_node_deleted_count"}
 
 // What ZooKeeper gives to Prometheus has the same names and kinds in its mntr. Debian's package has no provider for

@@ -110,6 +110,17 @@ func (c *Cluster) Word(i int, word string) (string, error) {
 	return fourLetterWord(c.members[i].addr, word)
 }
 
+// Version returns the version of server 0, which serves: 3.8.0. The test fails if it tells none.
+func (c *Cluster) Version() string {
+	c.t.Helper()
+	answer, err := c.Word(0, "srvr")
+	version, _, ok := strings.Cut(field(answer, versionField), "-")
+	if err != nil || !ok {
+		c.t.Fatalf("peer: got %q, %v from srvr, want a version", answer, err)
+	}
+	return version
+}
+
 // Odd returns the number of the server whose tree has a different number of nodes than the others' after the same
 // transaction, and the answers of all servers. It returns -1 if there is none, or if transactions keep coming. No
 // client can cause this. ZooKeeper 3.8.0 does, when a server is killed at the wrong moment (compare ZOOKEEPER-4541,
@@ -134,9 +145,10 @@ func (c *Cluster) Odd() (i int, answers string) {
 
 // The lines of a server's answer to srvr begin with these.
 const (
-	modeField  = "Mode: "
-	zxidField  = "Zxid: "
-	nodesField = "Node count: "
+	versionField = "Zookeeper version: "
+	modeField    = "Mode: "
+	zxidField    = "Zxid: "
+	nodesField   = "Node count: "
 )
 
 func each(answers []string, name string) []string {

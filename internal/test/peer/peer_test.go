@@ -1,6 +1,7 @@
 package peer_test
 
 import (
+	"regexp"
 	"testing"
 
 	"github.com/seed-a3166700/turnstile/internal/test/peer"
@@ -11,6 +12,9 @@ func TestStandaloneServesAgainAfterKill(t *testing.T) {
 	zk := peer.ZooKeeper(t, peer.Options{})
 	if got := zk.Leader(); got != 0 {
 		t.Fatalf("got leader %d, want 0", got)
+	}
+	if got := zk.Version(); !regexp.MustCompile(`^3\.\d+\.\d+$`).MatchString(got) {
+		t.Errorf("got version %q, want one of ZooKeeper 3", got)
 	}
 	pid := zk.PID(0)
 	zk.Kill(0)

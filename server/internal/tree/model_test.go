@@ -337,7 +337,11 @@ func (m *model) multi(c *client, r *wire.MultiRequest, who map[int64]*client) st
 	nodes, watches := maps.Clone(m.nodes), slices.Clone(m.watches)
 	var lines []string
 	for i, op := range r.Ops {
-		body, code := m.write(c, op.Op, op.Request, who)
+		kind := op.Op
+		if create, ok := op.Request.(*wire.CreateRequest); ok && create.Flags == wire.FlagContainer {
+			kind = wire.OpCreateContainer
+		}
+		body, code := m.write(c, kind, op.Request, who)
 		if code == wire.OK {
 			lines = append(lines, "0 "+body)
 			continue

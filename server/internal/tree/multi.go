@@ -30,7 +30,7 @@ func (t *Tree) multi(c *Caller, req wire.Record) (wire.Record, wire.Code) {
 		if op.Op == wire.OpCheck {
 			code = t.serveCheck(c, op.Request)
 		} else {
-			body, code = t.one(c, op.Op, op.Request)
+			body, code = t.one(c, inMulti(op), op.Request)
 		}
 		if code != wire.OK {
 			t.rollback()
@@ -66,6 +66,15 @@ func wellFormed(op *wire.SubRequest) bool {
 		return r != nil && op.Op == wire.OpCheck
 	}
 	return false
+}
+
+// inMulti returns the operation that op is in a multi, where the container's flag makes a container whatever kind of
+// create it stands in.
+func inMulti(op *wire.SubRequest) wire.Op {
+	if r, ok := op.Request.(*wire.CreateRequest); ok && r.Flags == wire.FlagContainer {
+		return wire.OpCreateContainer
+	}
+	return op.Op
 }
 
 // failed fills in the results of a multi whose operation number at was refused.

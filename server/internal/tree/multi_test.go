@@ -34,6 +34,7 @@ func TestMultiAnswersByResult(t *testing.T) {
 		sub(wire.OpCreate2, createRequest("/b", "x", 0)),
 		sub(wire.OpCreateContainer, createRequest("/c", "x", 4)),
 		sub(wire.OpCreateTTL, ttlRequest("/d", 5, 100)),
+		sub(wire.OpCreate, createRequest("/e", "x", 4)),
 		sub(wire.OpSetData, &wire.SetDataRequest{Path: "/a", Data: []byte("xyz"), Version: 0}),
 		sub(wire.OpCheck, &wire.CheckRequest{Path: "/a", Version: 1}),
 		sub(wire.OpDelete, &wire.DeleteRequest{Path: "/a", Version: 1}),
@@ -47,6 +48,7 @@ func TestMultiAnswersByResult(t *testing.T) {
 		{wire.OpCreate2, "/b", true},
 		{wire.OpCreate2, "/c", true},
 		{wire.OpCreate2, "/d", true},
+		{wire.OpCreate2, "/e", true},
 		{wire.OpSetData, "", true},
 		{wire.OpCheck, "", false},
 		{wire.OpDelete, "", false},
@@ -56,7 +58,7 @@ func TestMultiAnswersByResult(t *testing.T) {
 			t.Errorf("result %d: got %+v, want %+v", i, g, w)
 		}
 	}
-	if st := got[4].Stat; st.Version != 1 || st.DataLength != 3 {
+	if st := got[5].Stat; st.Version != 1 || st.DataLength != 3 {
 		t.Errorf("setData: got stat %+v", st)
 	}
 	if got := results(t, c.multi()); len(got) != 0 {

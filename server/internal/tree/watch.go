@@ -238,8 +238,8 @@ func (t *Tree) findWatches(c *Caller, req wire.Record, remove bool) wire.Code {
 }
 
 // setWatches restores the watches of a client that lost its connection. Where something has changed since the last zxid
-// that the client has seen, it returns an event instead of setting the watch. It returns BadArguments, and sets none,
-// if these are more watches than c may have.
+// that the client has seen, it returns an event instead of setting the watch; as for every event, not if c may not read
+// the node. It returns BadArguments, and sets none, if these are more watches than c may have.
 func (t *Tree) setWatches(c *Caller, req wire.Record) (wire.Code, []Fired) {
 	r, ok := req.(*wire.SetWatchesRequest)
 	if !ok || r == nil {
@@ -252,7 +252,10 @@ func (t *Tree) setWatches(c *Caller, req wire.Record) (wire.Code, []Fired) {
 		return wire.BadArguments, nil
 	}
 	var events []Fired
-	missed := func(typ wire.EventType, path string) {
+	missed := func(typ wire.EventType, path string, n *node) {
+		if n != nil && !t.allowed(c, n.acl, wire.PermRead) {
+			return
+		}
 		events = append(events, Fired{
 			Watcher: c.Watcher,
 			Event:   wire.Event{Type: typ, State: wire.StateSyncConnected, Path: path},
@@ -262,16 +265,16 @@ func (t *Tree) setWatches(c *Caller, req wire.Record) (wire.Code, []Fired) {
 	for _, path := range r.Data {
 		switch n := t.lookup(path); {
 		case n == nil:
-			missed(wire.EventDeleted, path)
+			missed(wire.EventDeleted, path, nil)
 		case n.mzxid > r.RelativeZxid:
-			missed(wire.EventDataChanged, path)
+			missed(wire.EventDataChanged, path, n)
 		default:
 			t.watch(c, onData, path, standard)
 		}
 	}
 	for _, path := range r.Exist {
-		if t.lookup(path) != nil {
-			missed(wire.EventCreated, path)
+		if n := t.lookup(path); n != nil {
+			missed(wire.EventCreated, path, n)
 		} else {
 			t.watch(c, onData, path, standard)
 		}
@@ -279,9 +282,9 @@ func (t *Tree) setWatches(c *Caller, req wire.Record) (wire.Code, []Fired) {
 	for _, path := range r.Child {
 		switch n := t.lookup(path); {
 		case n == nil:
-			missed(wire.EventDeleted, path)
+			missed(wire.EventDeleted, path, nil)
 		case n.pzxid > r.RelativeZxid:
-			missed(wire.EventChildrenChanged, path)
+			missed(wire.EventChildrenChanged, path, n)
 		default:
 			t.watch(c, onChildren, path, standard)
 		}

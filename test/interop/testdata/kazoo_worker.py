@@ -12,6 +12,7 @@ import sys
 import threading
 import traceback
 
+import kazoo.version
 from kazoo.client import KazooClient
 from kazoo.recipe.lock import Lock, ReadLock, WriteLock
 from kazoo.retry import ForceRetryError
@@ -28,6 +29,10 @@ class Reader(ReadLock):
         writers = filter(None, map(self._contenders_re.search, children))
         ahead = [w for w in writers if w.group(1) < node[-10:]]
         return max(ahead, key=lambda w: w.group(1)).string if ahead else None
+
+
+if tuple(map(int, kazoo.version.__version__.split(".")[:2])) >= (2, 9):
+    Reader = ReadLock
 
 
 # Kazoo with Curator's names: how a Python program shares a path with programs that it cannot change.

@@ -164,12 +164,23 @@ func apacheKeys(more map[string]string) peer.Options {
 	return peer.Options{Keys: keys}
 }
 
+// wantHole wants the warning of a known hole if the servers are ZooKeeper 3.8.0, and none of a newer version.
+func wantHole(t *testing.T, list []finding, servers *peer.Cluster) {
+	t.Helper()
+	if version := servers.Version(); version == "3.8.0" {
+		wantFinding(t, list, "versions", "warning", "CVE-2024-23944")
+	} else if i := slices.IndexFunc(list, func(f finding) bool { return f.Check == "versions" }); i >= 0 {
+		t.Errorf("got %+v of %s, want none", list[i], version)
+	}
+}
+
 func TestDoctorOfApacheZooKeeper(t *testing.T) {
 	t.Parallel()
-	connect := peer.ZooKeeper(t, apacheKeys(map[string]string{"maxClientCnxns": "10"})).ConnectString()
+	zoo := peer.ZooKeeper(t, apacheKeys(map[string]string{"maxClientCnxns": "10"}))
+	connect := zoo.ConnectString()
 	flags := []string{"--connect-timeout", "1m", "--session-timeout", "40s", "--admin-port", "0"}
 	list := diagnose(t, 0, connect, append(flags, "--write")...)
-	wantFinding(t, list, "versions", "warning", "CVE-2024-23944")
+	wantHole(t, list, zoo)
 	if more := without(list, "versions", "latency", "margin", "clocks"); len(more) != 0 {
 		t.Errorf("%+v", more)
 	}
@@ -219,7 +230,7 @@ func TestDoctorOfAnEnsemble(t *testing.T) {
 	flags := []string{"--connect-timeout", "1m", "--session-timeout", "40s", "--admin-port", "0"}
 	list := diagnose(t, 0, ensemble.ConnectString(), append(flags, "--write")...)
 	wantFinding(t, list, "even", "warning", "4 servers vote")
-	wantFinding(t, list, "versions", "warning", "CVE-2024-23944")
+	wantHole(t, list, ensemble)
 	if more := without(list, "even", "versions", "latency", "margin", "clocks"); len(more) != 0 {
 		t.Errorf("%+v", more)
 	}

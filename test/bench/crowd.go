@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -68,32 +67,32 @@ func (c *crowd) directories(ctx context.Context, root string, locks int) error {
 	if _, err := c.holders[0].Create(ctx, root, nil, zk.Persistent); err != nil {
 		return err
 	}
-	return c.inBatches(ctx, c.holders[:1], func(b *zk.Batch, _ int) (all []*zk.Future[zk.Created]) {
-		for i := range locks {
-			all = append(all, b.Create(crowdPath(root, i), nil, zk.Persistent))
-		}
-		return all
+	return inParts(ctx, c.holders[0], locks, func(b *zk.Batch, i int) *zk.Future[zk.Created] {
+		return b.Create(crowdPath(root, i), nil, zk.Persistent)
 	})
 }
 
 // stand lets the holders and then the waiters stand in line.
 func (c *crowd) stand(ctx context.Context, root string, locks, waiters int) error {
-	err := c.inBatches(ctx, c.holders, func(b *zk.Batch, n int) (all []*zk.Future[zk.Created]) {
-		for i := n; i < locks; i += len(c.holders) {
-			all = append(all, contend(b, crowdPath(root, i), n))
-		}
-		return all
+	err := together(ctx, len(c.holders), func(ctx context.Context, n int) error {
+		own := share(locks, n, len(c.holders))
+		return inParts(ctx, c.holders[n], own, func(b *zk.Batch, i int) *zk.Future[zk.Created] {
+			return contend(b, crowdPath(root, n+i*len(c.holders)), n)
+		})
 	})
 	if err != nil {
 		return err
 	}
-	return c.inBatches(ctx, c.waiters, func(b *zk.Batch, n int) (all []*zk.Future[zk.Created]) {
-		for i := n; i < locks*waiters; i += len(c.waiters) {
-			all = append(all, contend(b, crowdPath(root, i/waiters), crowdHolders+n))
-		}
-		return all
+	return together(ctx, len(c.waiters), func(ctx context.Context, n int) error {
+		own := share(locks*waiters, n, len(c.waiters))
+		return inParts(ctx, c.waiters[n], own, func(b *zk.Batch, i int) *zk.Future[zk.Created] {
+			return contend(b, crowdPath(root, (n+i*len(c.waiters))/waiters), crowdHolders+n)
+		})
 	})
 }
+
+// share is how many of all numbers the n-th of so many parties has, if it has n and each parties-th after that.
+func share(all, n, parties int) int { return (all - n + parties - 1) / parties }
 
 // contend makes the node of a contender.
 func contend(b *zk.Batch, path string, n int) *zk.Future[zk.Created] {
@@ -103,19 +102,21 @@ func contend(b *zk.Batch, path string, n int) *zk.Future[zk.Created] {
 	return b.Create(path+"/_c_"+attempt.NewGUID()+"-lock-", data, zk.EphemeralSequential)
 }
 
-// inBatches lets each session make what make asks it to.
-func (c *crowd) inBatches(ctx context.Context, sessions []*zk.Session,
-	ask func(b *zk.Batch, n int) []*zk.Future[zk.Created],
-) error {
-	return together(ctx, len(sessions), func(ctx context.Context, n int) error {
-		b := sessions[n].Batch()
-		made := ask(b, n)
-		b.Send()
-		var errs []error
-		for _, f := range made {
-			_, err := f.Get(ctx)
-			errs = append(errs, err)
+// inParts makes n nodes, a part at a time: a server that had all of them to do at once would answer no session in time.
+func inParts(ctx context.Context, sess *zk.Session, n int, create func(*zk.Batch, int) *zk.Future[zk.Created]) error {
+	const part = 100
+	for from := 0; from < n; from += part {
+		b := sess.Batch()
+		var made []*zk.Future[zk.Created]
+		for i := from; i < min(n, from+part); i++ {
+			made = append(made, create(b, i))
 		}
-		return errors.Join(errs...)
-	})
+		b.Send()
+		for _, f := range made {
+			if _, err := f.Get(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

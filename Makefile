@@ -106,9 +106,9 @@ fuzz: ## Fuzz every decoder below FUZZDIR (.) FUZZTIME (20000x) times
 		done; \
 	done
 
-# Writes docs/benchmarks.* and test/bench/figures.md. BENCHFLAGS: '-part queues' runs one half, '-only hot' some loads,
+# Writes docs/benchmarks.* and test/bench/figures.md. BENCHFLAGS: '-part queues' runs one part, '-only hot' some loads,
 # '-list' lists them.
-bench: ## Benchmark against other projects in about 20 minutes: BENCHFLAGS
+bench: ## Benchmark against other projects in about 40 minutes: BENCHFLAGS
 	@.ci/peers
 	$(GO) -C test/bench run . -write ../.. $(BENCHFLAGS)
 

@@ -12,6 +12,7 @@ type contender struct {
 	role   role
 	strict bool
 	retain time.Duration
+	hooks  string // as in plan
 
 	processes, clients, lockers int     // if not the load's
 	depth                       int     // likewise, of a queue

@@ -35,7 +35,11 @@ type ourCounting struct {
 }
 
 func openCounter(ctx context.Context, p *plan) (counting, error) {
-	client, _, err := connect(ctx, p.addr)
+	seen, err := p.observers()
+	if err != nil {
+		return nil, err
+	}
+	client, _, err := connectWith(ctx, p.addr, seen.zk)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -78,6 +79,29 @@ func resident(pid int) (float64, error) {
 		return 0, fmt.Errorf("resident memory of process %d: %w", pid, err)
 	}
 	return kilobytes * 1024 / 1e6, nil
+}
+
+// processorOf returns how much of the processor's time processes have had, as Linux counts it: in hundredths of a
+// second.
+func processorOf(pids ...int) (all time.Duration, err error) {
+	const tick = time.Second / 100
+	for _, pid := range pids {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			return 0, err
+		}
+		var user, system int64
+		_, rest, _ := strings.Cut(string(text), ") ") // behind the name
+		fields := strings.Fields(rest)
+		if len(fields) < 13 {
+			return 0, fmt.Errorf("process %d: %q", pid, text)
+		}
+		if _, err := fmt.Sscan(fields[11]+" "+fields[12], &user, &system); err != nil {
+			return 0, fmt.Errorf("process %d: %q: %w", pid, text, err)
+		}
+		all += time.Duration(user+system) * tick
+	}
+	return all, nil
 }
 
 // liveHeap returns the live bytes of a Java process, after two full collections: one leaves what must be finalized.

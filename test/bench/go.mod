@@ -2,7 +2,10 @@ module github.com/seed-a3166700/turnstile/test/bench
 
 go 1.26.0
 
-replace github.com/seed-a3166700/turnstile => ../../
+replace (
+	github.com/seed-a3166700/turnstile => ../../
+	github.com/seed-a3166700/turnstile/metrics => ../../metrics
+)
 
 require (
 	github.com/bsm/redislock v0.9.4
@@ -43,11 +46,12 @@ require (
 	github.com/minio/minlz v1.0.1-0.20250507153514-87eb42fe8882 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
-	github.com/prometheus/client_golang v1.25.0 // indirect
+	github.com/prometheus/client_golang v1.25.0
 	github.com/prometheus/client_model v0.6.3 // indirect
 	github.com/prometheus/common v0.72.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect
 	github.com/rogpeppe/go-internal v1.16.0 // indirect
+	github.com/seed-a3166700/turnstile/metrics v0.0.0
 	go.etcd.io/etcd/api/v3 v3.6.5 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.6.5 // indirect
 	go.uber.org/atomic v1.12.0 // indirect

@@ -77,6 +77,7 @@ func (b *bench) teamAt(ctx context.Context, l *load, c contender, root string) (
 		strict:  c.strict,
 		retain:  c.retain,
 		packet:  c.packet,
+		hooks:   c.hooks,
 	}}
 	for i := range max(cmp.Or(c.processes, l.processes), 1) {
 		p := t.plan

@@ -37,6 +37,7 @@ var parts = []part{
 	{name: "barriers", title: "Barriers", loads: barrierLoads, few: "none"},
 	{name: "counters", title: "Counters", loads: counterLoads, few: "none"},
 	{name: "members", title: "Members", loads: memberLoads, few: "all"},
+	{name: "seeing", title: "Seeing", loads: seeingLoads, few: "idle viewers"},
 }
 
 // partNames lists the parts, for people.

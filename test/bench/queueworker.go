@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -70,6 +71,8 @@ func (w *queueWorker) obey(ctx context.Context, order string, n measure.Numbers)
 		return w.put(ctx, n.Millis(0), batchItems)
 	case "take":
 		return w.take(ctx, n[0], n.Millis(1))
+	case serveOrder:
+		return w.take(ctx, math.MaxInt, n.Millis(0))
 	case "consume":
 		return w.consume(ctx, n.Millis(0))
 	case "relay":

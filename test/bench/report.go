@@ -20,6 +20,7 @@ type row struct {
 	also       []series
 	unit       string
 	lessIsMore bool
+	paired     bool         // each figure is a difference within one round
 	ratios     []comparison // with the subjects
 	limit      limit
 }
@@ -71,6 +72,10 @@ func (r *row) promised() (promised, kept bool) {
 	switch {
 	case len(r.figures) == 0:
 		return false, false
+	case r.paired && r.limit.sense != unlimited:
+		low, high, ok := medianBounds(r.figures)
+		kept = ok && r.limit.holds(high)
+		return kept || ok && !r.limit.holds(low), kept
 	case r.limit.sense != unlimited:
 		return true, r.limit.holds(measure.Median(r.figures))
 	case r.contender.required > 0 && len(r.ratios) > 0:
@@ -106,7 +111,40 @@ func (r *row) value() string {
 	for _, s := range r.also {
 		parts = append(parts, s.name+" "+number(measure.Median(s.figures)))
 	}
+	if r.paired {
+		parts = append(parts, certainty(r.figures))
+	}
 	return strings.Join(parts, ", ")
+}
+
+// certainty says how sure the median of differences is.
+func certainty(figures []float64) string {
+	low, high, ok := medianBounds(figures)
+	if !ok {
+		return "too few rounds to tell"
+	}
+	text := fmt.Sprintf("95 %% sure: %s to %s", number(low), number(high))
+	if low <= 0 && high >= 0 {
+		text += ", within noise"
+	}
+	return text
+}
+
+// medianBounds returns between which of the figures the median of all that could be measured lies, with a certainty of
+// 95 %, whatever their distribution: each figure is above it as likely as below it. It needs six figures.
+func medianBounds(figures []float64) (low, high float64, ok bool) {
+	const doubt = 0.05
+	n := len(figures)
+	rank, beyond := 0, 0.0 // that so many figures or fewer are on one side
+	for p := math.Pow(0.5, float64(n)); 2*(beyond+p) <= doubt; rank++ {
+		beyond += p
+		p *= float64(n-rank) / float64(rank+1)
+	}
+	if rank == 0 {
+		return 0, 0, false
+	}
+	sorted := slices.Sorted(slices.Values(figures))
+	return sorted[rank-1], sorted[n-rank], true
 }
 
 // against tells how the subjects compare with the row.
@@ -136,6 +174,9 @@ func ratio(v float64) string {
 
 func (r *row) target() string {
 	promised, kept := r.promised()
+	if r.paired && !promised && r.limit.sense != unlimited {
+		return strings.TrimSpace(r.limit.sign()+" "+number(r.limit.value)+" "+r.unit) + " not certain"
+	}
 	if !promised {
 		return ""
 	}

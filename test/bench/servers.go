@@ -21,6 +21,7 @@ const parent = "github.com/seed-a3166700/turnstile"
 // The servers that loads run against. Hosted is ours in a process that tells its live memory and its counters.
 const (
 	onZooKeeper = "ZooKeeper 3.8.0"
+	onEnsemble  = "three servers of ZooKeeper 3.8.0"
 	onServe     = "turnstile serve"
 	onHosted    = "the embedded server"
 	onEtcd      = "etcd"
@@ -33,6 +34,7 @@ type backend struct {
 	host   *peer.Host // that it ends with
 	addr   string
 	pid    int
+	others []int                                               // the processes of an ensemble's other servers
 	line   func(ctx context.Context, path string) (int, error) // the contenders at path; nil if it cannot count them
 	memory func(ctx context.Context) (float64, error)          // its live bytes; nil if it does not tell
 	weight func(ctx context.Context) (float64, error)          // the same, good enough to weigh 100,000 items
@@ -51,7 +53,7 @@ type servers struct {
 // missing says what a server needs that is not installed; empty if nothing is missing.
 func missing(server string) string {
 	switch server {
-	case onZooKeeper:
+	case onZooKeeper, onEnsemble:
 		return peer.Missing("java", "/usr/share/java/zookeeper.jar")
 	case onEtcd:
 		return peer.Missing("etcd")
@@ -90,6 +92,10 @@ func (s *servers) start(ctx context.Context, name string) (b *backend, err error
 	switch name {
 	case onZooKeeper:
 		return b, s.zookeeper(ctx, b)
+	case onEnsemble:
+		z := peer.Ensemble(b.host, 3, zookeeperOptions) //nolint:contextcheck // a peer ends with its host
+		b.addr, b.pid, b.others = z.ConnectString(), z.PID(0), []int{z.PID(1), z.PID(2)}
+		return b, nil
 	case onServe:
 		return b, s.serve(ctx, b)
 	case onHosted:

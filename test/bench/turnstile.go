@@ -16,7 +16,11 @@ const (
 )
 
 func connect(ctx context.Context, addr string) (*zk.Client, *zk.Session, error) {
-	client, err := zk.Open(ctx, zk.Config{Servers: addr, Timeout: 30 * time.Second})
+	return connectWith(ctx, addr, zk.Hooks{})
+}
+
+func connectWith(ctx context.Context, addr string, hooks zk.Hooks) (*zk.Client, *zk.Session, error) {
+	client, err := zk.Open(ctx, zk.Config{Servers: addr, Timeout: 30 * time.Second, Hooks: hooks})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -37,11 +41,16 @@ type ours struct {
 }
 
 func openTurnstile(ctx context.Context, p *plan) (connection, error) {
-	client, _, err := connect(ctx, p.addr)
+	seen, err := p.observers()
 	if err != nil {
 		return nil, err
 	}
-	o := &ours{client: client, cfg: lock.Config{Retain: p.retain}, mutexes: make(map[string]*lock.Mutex)}
+	client, _, err := connectWith(ctx, p.addr, seen.zk)
+	if err != nil {
+		return nil, err
+	}
+	cfg := lock.Config{Retain: p.retain, Hooks: seen.lock}
+	o := &ours{client: client, cfg: cfg, mutexes: make(map[string]*lock.Mutex)}
 	if p.strict {
 		o.cfg.Handoff = lock.StrictFIFO
 	}
@@ -71,7 +80,11 @@ type nodes struct {
 }
 
 func openNodes(ctx context.Context, p *plan) (connection, error) {
-	client, sess, err := connect(ctx, p.addr)
+	seen, err := p.observers()
+	if err != nil {
+		return nil, err
+	}
+	client, sess, err := connectWith(ctx, p.addr, seen.zk)
 	if err != nil {
 		return nil, err
 	}

@@ -17,11 +17,15 @@ type ourQueue struct {
 }
 
 func openTurnstileQueue(ctx context.Context, p *plan) (tasks, error) {
-	client, _, err := connect(ctx, p.addr)
+	seen, err := p.observers()
 	if err != nil {
 		return nil, err
 	}
-	q, err := queue.New(client, p.root, queue.Config{})
+	client, _, err := connectWith(ctx, p.addr, seen.zk)
+	if err != nil {
+		return nil, err
+	}
+	q, err := queue.New(client, p.root, queue.Config{Hooks: seen.queue})
 	if err != nil {
 		return nil, err
 	}

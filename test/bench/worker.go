@@ -25,6 +25,7 @@ type plan struct {
 	strict  bool          // Turnstile's locks only: no hand-off in memory
 	retain  time.Duration // Turnstile's locks only
 	packet  int           // Java only: the largest packet it accepts; 0 for its default
+	hooks   string        // Turnstile only: what is told of all that happens: see observers
 	profile string        // Go only: file for a CPU profile
 }
 
@@ -36,6 +37,7 @@ func (p *plan) flags(flags *flag.FlagSet) {
 	flags.IntVar(&p.locks, "locks", 1, "")
 	flags.BoolVar(&p.strict, "strict", false, "")
 	flags.DurationVar(&p.retain, "retain", 0, "")
+	flags.StringVar(&p.hooks, "hooks", "", "")
 	flags.StringVar(&p.profile, "profile", "", "")
 }
 
@@ -44,7 +46,8 @@ func (p *plan) args() []string {
 	return []string{
 		"-addr", p.addr, "-root", p.root,
 		"-clients", strconv.Itoa(p.clients), "-lockers", strconv.Itoa(p.lockers), "-locks", strconv.Itoa(p.locks),
-		"-strict=" + strconv.FormatBool(p.strict), "-retain", p.retain.String(), "-profile", p.profile,
+		"-strict=" + strconv.FormatBool(p.strict), "-retain", p.retain.String(), "-hooks", p.hooks,
+		"-profile", p.profile,
 	}
 }
 
@@ -65,6 +68,7 @@ func (p *plan) path(i int) string { return fmt.Sprintf("%s/%03d", p.root, i%p.lo
 //	batch MILLISECONDS   the same, a thousand at a time
 //	take N MILLISECONDS  all lockers take and acknowledge items, until N are done or the time is over:
 //	                     ok ITEMS NANOSECONDS
+//	serve MILLISECONDS   all lockers take and acknowledge items for so long: ok ITEMS NANOSECONDS
 //	consume MILLISECONDS every connection takes items, works on each for a while, and acknowledges it:
 //	                     ok ITEMS NANOSECONDS
 //	relay MILLISECONDS   one connection puts an item, and the next one when another connection has acknowledged it:
@@ -106,6 +110,10 @@ func (p *plan) path(i int) string { return fmt.Sprintf("%s/%03d", p.root, i%p.lo
 //	step                 the holder unlocks: ok NANOSECONDS, until the next one has the lock; that one keeps it
 //	drain                each holder unlocks at once: ok NANOSECONDS, until the last one has
 //	memory               as above
+//
+// All workers that are written in Go obey this one:
+//
+//	processor            ok NANOSECONDS, how much of the processor's time this process has had
 func work(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
 	if len(args) == 0 {
 		return errors.New("worker: the kind is missing")
@@ -135,7 +143,13 @@ func work(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer)
 		return err
 	}
 	defer w.close()
-	return measure.Work(ctx, stdin, stdout, w.obey)
+	obey := func(ctx context.Context, order string, n measure.Numbers) (measure.Answer, error) {
+		if order == processorOrder {
+			return processorTime()
+		}
+		return w.obey(ctx, order, n)
+	}
+	return measure.Work(ctx, stdin, stdout, obey)
 }
 
 // A worker is what obeys in one worker process.

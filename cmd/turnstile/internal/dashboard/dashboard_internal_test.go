@@ -2,11 +2,13 @@ package dashboard
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -647,4 +649,24 @@ func TestConnectionOpenedAheadIsKept(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+func TestFirstOfAListAreThoseOfTheSortedList(t *testing.T) {
+	t.Parallel()
+	type entry struct{ key, at int }
+	v := rand.New(rand.NewPCG(1, 2))
+	for size := range 40 {
+		list := make([]entry, size)
+		for i := range list {
+			list[i] = entry{v.IntN(10), i} // with many that are equal
+		}
+		fits := func(e *entry) bool { return e.key != 3 }
+		order := func(a, b entry) int { return cmp.Compare(a.key, b.key) }
+		want := slices.DeleteFunc(slices.Clone(list), func(e entry) bool { return !fits(&e) })
+		slices.SortStableFunc(want, order)
+		want = want[:min(len(want), 8)]
+		if got := first(list, 8, fits, order); !slices.Equal(got, want) {
+			t.Errorf("of %v: got %v, want %v", list, got, want)
+		}
+	}
 }

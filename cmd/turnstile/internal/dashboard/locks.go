@@ -76,6 +76,27 @@ func (p *page) contended(fits func(survey.Entry) bool) []survey.Entry {
 	return list
 }
 
+// waitedFor reports whether somebody waits for a lock.
+func waitedFor(e *survey.Entry) bool { return e.Waiting > 0 && e.Kind.Contended() }
+
+// first returns the first n of those in a list that fit, in an order, without putting the others in order: each viewer
+// of the overview asks for a few of all locks.
+func first[E any](list []E, n int, fits func(*E) bool, order func(a, b E) int) []E {
+	var top []E
+	for i := range list {
+		if !fits(&list[i]) || len(top) == n && order(list[i], top[n-1]) >= 0 {
+			continue
+		}
+		at := slices.IndexFunc(top, func(e E) bool { return order(list[i], e) < 0 }) // behind its equals
+		if at < 0 {
+			at = len(top)
+		}
+		top = slices.Insert(top, at, list[i])
+		top = top[:min(len(top), n)]
+	}
+	return top
+}
+
 // matches reports whether an entry has the filter's text in its path or its holder.
 func (p *page) matches(q query, e survey.Entry) bool {
 	if q.Filter == "" || strings.Contains(command.Printable(e.Path), q.Filter) {
@@ -291,13 +312,16 @@ func (d *Dashboard) overviewPage(r *http.Request) *page {
 	b.FindingsMore = len(findings.list) - len(b.Findings)
 	b.Servers, b.ServersKnown = p.servers()
 	b.Queues, b.QueuesMore = p.queues(query{Sort: "ready", Limit: 5})
-	list := p.contended(func(e survey.Entry) bool { return e.Waiting > 0 })
-	slices.SortStableFunc(list, p.wait)
+	const most = 8
+	shown := first(p.snapshot.Entries, most, waitedFor, p.wait)
+	b.More = -len(shown)
+	for i := range p.snapshot.Entries {
+		if waitedFor(&p.snapshot.Entries[i]) {
+			b.More++
+		}
+	}
 	d.collector.mu.Lock()
 	defer d.collector.mu.Unlock()
-	const most = 8
-	shown := list[:min(len(list), most)]
-	b.More = len(list) - len(shown)
 	for _, e := range shown {
 		row := p.row(e)
 		if all := ensemble.Longest(shown[0], p.now); all > 0 && e.First != nil {

@@ -234,7 +234,7 @@ func (e *elector) leads(ctx context.Context, candidate *elect.Candidate) string 
 	case err != nil:
 		return ""
 	case len(list) > 0:
-		return fmt.Sprintf("%s leads, %d in line", command.Plain(list[0].ID), len(list))
+		return fmt.Sprintf("%s leads, %d in line", command.Plain(list[0].ID), len(list)-1)
 	case e.delay > 0:
 		return "the previous leader was lost, and its --delay has not passed"
 	}

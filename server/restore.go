@@ -53,7 +53,8 @@ const MaxAbove = store.LastZxid<<tokenShift - 1
 // damaged the error wraps ErrDamagedBackup, and nothing has changed.
 func Restore(ctx context.Context, r io.Reader, cfg RestoreConfig) (*Restored, error) {
 	if cfg.Above < 0 || cfg.Above > MaxAbove {
-		return nil, fmt.Errorf("server: RestoreConfig.Above must be a token from 0 to %d: %d", int64(MaxAbove), cfg.Above)
+		return nil, fmt.Errorf("server: RestoreConfig.Above must be a token from 0 to %d: %d",
+			int64(MaxAbove), cfg.Above)
 	}
 	done, err := store.Restore(ctx, store.RestoreConfig{
 		Dir: cfg.Data, Replace: cfg.Replace, Above: cfg.Above >> tokenShift, Logger: cfg.Logger,

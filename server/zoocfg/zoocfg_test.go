@@ -138,7 +138,7 @@ func TestMistypedKeyIsNamedAsItShouldBe(t *testing.T) {
 	for key, want := range map[string]string{
 		"tickTme": "tickTime", "maxClientCnxn": "maxClientCnxns",
 		"zookeeper.sesionRequireClientSASLAuth": "sessionRequireClientSASLAuth",
-		"SkipAcl": "skipACL", "daatDir": "dataDir", "maxSessionTimeOut": "maxSessionTimeout",
+		"SkipAcl":                               "skipACL", "daatDir": "dataDir", "maxSessionTimeOut": "maxSessionTimeout",
 		"minSesionTimeuot": "minSessionTimeout", "maxCnxn": "maxCnxns",
 		"frobnicate": "none", "skip": "none", "myapp.timeout": "none", "tick": "none",
 	} {

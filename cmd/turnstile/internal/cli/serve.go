@@ -329,7 +329,7 @@ func (s *serving) run(ctx context.Context, cfg server.Config) error {
 // for any other reason, such as a disk that fails.
 func unusable(err error) error {
 	is := func(reason error) bool { return errors.Is(err, reason) }
-	hint := ""
+	var hint string
 	switch {
 	case slices.ContainsFunc([]error{syscall.ENOSPC, syscall.EDQUOT}, is):
 		hint = "make room, or name a directory elsewhere with --data"

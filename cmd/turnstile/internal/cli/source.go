@@ -137,7 +137,8 @@ func pauseQueue(ctx context.Context, client *zk.Client, path string, pause bool,
 // letterBatch is how many dead letters are moved before that is told.
 const letterBatch = 100
 
-// moveLetters puts the first dead letters of a queue back, or removes them. Those that die meanwhile are behind them.
+// moveLetters puts the first dead letters of a queue back, or removes them. Those that die meanwhile are behind them. It
+// lists them once, and each batch is looked up once more, at the front, when it is moved.
 func moveLetters(ctx context.Context, client *zk.Client, path string, remove bool, most int, tell func(n int)) error {
 	q, err := queue.New(client, path, queue.Config{})
 	if err != nil {
@@ -147,21 +148,28 @@ func moveLetters(ctx context.Context, client *zk.Client, path string, remove boo
 	if remove {
 		move = q.PurgeDead
 	}
-	for done := 0; done < most && err == nil; {
-		var ids []string
-		for letter, lerr := range q.DeadLetters(ctx) {
-			if err = lerr; err != nil || len(ids) == min(letterBatch, most-done) {
-				break
-			}
-			ids = append(ids, letter.ID)
-		}
-		if len(ids) == 0 {
+	var ids []string
+	flush := func() error {
+		n, err := move(ctx, ids...)
+		ids = ids[:0]
+		tell(n)
+		return err
+	}
+	done := 0 // also those that others are quicker to move
+	for letter, lerr := range q.DeadLetters(ctx) {
+		if err = lerr; err != nil {
 			break
 		}
-		n, merr := move(ctx, ids...) // also if others cannot be read
-		tell(n)
-		err = cmp.Or(merr, err)
-		done += len(ids) // also those that others were quicker to move
+		done++
+		if ids = append(ids, letter.ID); len(ids) == letterBatch {
+			err = flush()
+		}
+		if err != nil || done == most {
+			break
+		}
+	}
+	if len(ids) > 0 { // also if others cannot be read
+		err = cmp.Or(flush(), err)
 	}
 	return errors.Join(err, q.Close(ctx))
 }

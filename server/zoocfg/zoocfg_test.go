@@ -136,11 +136,18 @@ func TestZooCfgIsReadAsByZooKeeper(t *testing.T) {
 func TestMistypedKeyIsNamedAsItShouldBe(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]string{
-		"tickTme": "tickTime", "maxClientCnxn": "maxClientCnxns",
+		"tickTme":                               "tickTime",
+		"daatDir":                               "dataDir",
+		"SkipAcl":                               "skipACL",
+		"maxCnxn":                               "maxCnxns",
+		"maxClientCnxn":                         "maxClientCnxns",
+		"minSesionTimeuot":                      "minSessionTimeout",
+		"maxSessionTimeOut":                     "maxSessionTimeout",
 		"zookeeper.sesionRequireClientSASLAuth": "sessionRequireClientSASLAuth",
-		"SkipAcl":                               "skipACL", "daatDir": "dataDir", "maxSessionTimeOut": "maxSessionTimeout",
-		"minSesionTimeuot": "minSessionTimeout", "maxCnxn": "maxCnxns",
-		"frobnicate": "none", "skip": "none", "myapp.timeout": "none", "tick": "none",
+		"frobnicate":                            "none",
+		"myapp.timeout":                         "none",
+		"skip":                                  "none",
+		"tick":                                  "none",
 	} {
 		_, warnings, err := zoocfg.Parse(strings.NewReader("dataDir=/d\n"+key+"=1\n"), nil)
 		if err != nil || len(warnings) != 1 {

@@ -42,7 +42,9 @@ func newSource(access command.Access, client *zk.Client, s *survey.Survey) ensem
 		Deadlocks: func(ctx context.Context) ([]lock.FoundDeadlock, error) {
 			return lock.Deadlocks(ctx, client, "")
 		},
-		Queue: func(ctx context.Context, path string) (ensemble.Queue, error) { return countQueue(ctx, client, path) },
+		Queue: func(ctx context.Context, path string, consumers int) (ensemble.Queue, error) {
+			return countQueue(ctx, client, path, consumers)
+		},
 		Dead: func(ctx context.Context, path string, most int) ([]ensemble.DeadLetter, error) {
 			return deadLetters(ctx, client, path, most)
 		},
@@ -78,22 +80,24 @@ func lineOf(ctx context.Context, client *zk.Client, path string) ([]lock.Contend
 	return list, err
 }
 
-// countQueue counts the items of a queue.
-func countQueue(ctx context.Context, client *zk.Client, path string) (ensemble.Queue, error) {
-	n, err := queue.Summarize(ctx, client, path)
-	counts := ensemble.Queue{Ready: n.Ready + n.Waiting, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead}
+// countQueue counts the items of a queue, and tells of so many of its consumers.
+func countQueue(ctx context.Context, client *zk.Client, path string, consumers int) (ensemble.Queue, error) {
+	n, err := queue.Summarize(ctx, client, path, consumers)
+	counts := ensemble.Queue{
+		Ready: n.Ready + n.Waiting, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead, Consumers: n.Consumers,
+	}
 	if !n.Oldest.IsZero() {
 		counts.Oldest = max(0, time.Since(n.Oldest))
 	}
 	if n.Paused != nil {
 		counts.Paused = fmt.Sprintf("%s pid %d: %s", n.Paused.Host, n.Paused.PID, n.Paused.Reason)
 	}
-	for _, c := range n.Consumers {
+	for _, c := range n.Busiest {
 		who := c.ID
 		if c.Host != "" {
 			who = fmt.Sprintf("%s pid %d", c.Host, c.PID)
 		}
-		counts.Consumers = append(counts.Consumers, ensemble.Consumer{
+		counts.Busiest = append(counts.Busiest, ensemble.Consumer{
 			ID: c.ID, Who: who, Session: command.SessionID(c.Session), Since: c.Since, Claimed: c.Claimed,
 		})
 	}
@@ -137,8 +141,8 @@ func pauseQueue(ctx context.Context, client *zk.Client, path string, pause bool,
 // letterBatch is how many dead letters are moved before that is told.
 const letterBatch = 100
 
-// moveLetters puts the first dead letters of a queue back, or removes them. Those that die meanwhile are behind them. It
-// lists them once, and each batch is looked up once more, at the front, when it is moved.
+// moveLetters puts the first dead letters of a queue back, or removes them. Those that die meanwhile are behind them.
+// It lists them once, and each batch is looked up once more, at the front, when it is moved.
 func moveLetters(ctx context.Context, client *zk.Client, path string, remove bool, most int, tell func(n int)) error {
 	q, err := queue.New(client, path, queue.Config{})
 	if err != nil {

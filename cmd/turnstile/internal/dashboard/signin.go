@@ -288,8 +288,8 @@ func (d *Dashboard) signedIn(next http.Handler) http.Handler {
 	})
 }
 
-// userKey is the key of the name of who has signed in, in a request's context. It is looked up once: the file may change
-// while the request is served.
+// userKey is the key of the name of who has signed in, in a request's context. It is looked up once: the file may
+// change while the request is served.
 type userKey struct{}
 
 // user returns the name of who sent a request, and from where it came. Of a proxy that is trusted it believes both.

@@ -78,7 +78,9 @@ cannot be executed; 127 not found.`,
 				return err
 			}
 			if e.observe {
-				return command.UntilSignal(cmd.Context(), e.watch)
+				return command.UntilSignal(cmd.Context(), func(ctx context.Context) error {
+					return app.WhileRead(ctx, e.watch)
+				})
 			}
 			return e.lead(cmd.Context())
 		},

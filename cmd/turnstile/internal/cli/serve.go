@@ -271,7 +271,7 @@ func (s *serving) run(ctx context.Context, cfg server.Config) error {
 	ctx, stop := supervise.Until(ctx)
 	defer stop()
 	if !cfg.InMemory {
-		if err := unusable(os.MkdirAll(cfg.Data, 0o700)); err != nil {
+		if err := s.unusable(os.MkdirAll(cfg.Data, 0o700)); err != nil {
 			return err // any other one comes again
 		}
 	}
@@ -285,8 +285,8 @@ func (s *serving) run(ctx context.Context, cfg server.Config) error {
 	case err != nil && errors.Is(err, context.Cause(ctx)): // as if it had come a moment later
 		cfg.Logger.Info("ending", "why", err.Error())
 		return nil
-	case disk && unusable(err) != nil:
-		return unusable(err)
+	case disk && s.unusable(err) != nil:
+		return s.unusable(err)
 	case disk:
 		return &command.Error{Code: command.ExitSoftware, Err: err}
 	case err != nil:
@@ -327,16 +327,20 @@ func (s *serving) run(ctx context.Context, cfg server.Config) error {
 
 // unusable returns the error of a server that cannot use its directory, for a reason that is the user's to remove; nil
 // for any other reason, such as a disk that fails.
-func unusable(err error) error {
+func (s *serving) unusable(err error) error {
 	is := func(reason error) bool { return errors.Is(err, reason) }
 	var hint string
+	directory := "name a directory of yours with --data"
+	if s.detached { // whoever reads it has called another command
+		directory = ownserver.Elsewhere
+	}
 	switch {
 	case slices.ContainsFunc([]error{syscall.ENOSPC, syscall.EDQUOT}, is):
-		hint = "make room, or name a directory elsewhere with --data"
+		hint = "make room, or " + directory
 	case slices.ContainsFunc([]error{
 		fs.ErrPermission, fs.ErrExist, syscall.EROFS, syscall.ENOTDIR, syscall.ENAMETOOLONG, syscall.ELOOP,
 	}, is):
-		hint = "name a directory of yours with --data"
+		hint = directory
 	default:
 		return nil
 	}

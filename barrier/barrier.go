@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
@@ -128,6 +129,8 @@ func NewBarrier(client *zk.Client, path string, cfg Config) (*Barrier, error) {
 // Set puts the barrier up. It is no error if it is up already. The barrier belongs to no session: it stays up until
 // Remove is called, even if the caller dies. If Set returns an error, the barrier may or may not be up.
 //
+// Set changes nothing and returns zk.NotEmpty if the node has children, because it is another recipe's then.
+//
 // If there is an empty node that may be another recipe's directory, which servers remove when nothing is below it, Set
 // gives it a child, __keep__. Remove deletes that, too; kazoo and Curator cannot.
 func (b *Barrier) Set(ctx context.Context) error {
@@ -153,6 +156,9 @@ func (b *Barrier) secure(ctx context.Context, sess *zk.Session) error {
 		return err
 	}
 	data, stat, err := sess.Get(ctx, b.path)
+	if err == nil && stat.NumChildren > 0 {
+		err = b.foreign(ctx, sess)
+	}
 	if err == nil && (stat.Cversion != 0 || len(data) == 0) {
 		err = attempt.Secure(ctx, sess, b.path, b.access.ACL)
 	}
@@ -160,6 +166,27 @@ func (b *Barrier) secure(ctx context.Context, sess *zk.Session) error {
 		return attempt.ErrNotDone // it was removed meanwhile
 	}
 	return err
+}
+
+// foreign returns an error if the node has children other than the one that Set may have given it: Remove could not
+// delete it, and should not.
+func (b *Barrier) foreign(ctx context.Context, sess *zk.Session) error {
+	children, _, err := sess.Children(ctx, b.path)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(children, func(name string) bool { return name != keep }) {
+		return foreignChildren(zk.NotEmpty)
+	}
+	return nil
+}
+
+// keep is the name of the child that attempt.Secure makes.
+var keep = attempt.Mark("keep")
+
+// foreignChildren adds to err what to do about a node that has others' children.
+func foreignChildren(err error) error {
+	return fmt.Errorf("%w: they are not a barrier's; use a path of its own", err)
 }
 
 // makeParents makes what is missing above the barrier.
@@ -170,11 +197,15 @@ func (b *Barrier) makeParents(ctx context.Context, sess *zk.Session) error {
 }
 
 // Remove takes the barrier down and so lets all who wait go on. It is no error if it is down already. If Remove returns
-// an error, the barrier may or may not be up.
+// an error, the barrier may or may not be up: it is, and nothing was changed, with zk.NotEmpty, if others have made
+// nodes below it.
 func (b *Barrier) Remove(ctx context.Context) error {
 	_, err := run(ctx, &b.base, func(sess *zk.Session) (none struct{}, err error) {
-		if err = attempt.DeleteSecured(ctx, sess, b.path, -1); errors.Is(err, zk.NoNode) {
+		switch err = attempt.DeleteSecured(ctx, sess, b.path, -1); {
+		case errors.Is(err, zk.NoNode):
 			err = nil
+		case errors.Is(err, zk.NotEmpty):
+			err = foreignChildren(err)
 		}
 		return none, err
 	})

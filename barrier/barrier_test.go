@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,6 +76,33 @@ func TestWaitGoesOnThroughLostConnectionsAndNewSessions(t *testing.T) {
 		waiting.wantWaiting(t)
 		must(t, b.Remove(t.Context()))
 		waiting.wantOver(t)
+	})
+}
+
+// Promise: 11
+func TestADirectoryOfAnotherRecipeIsNoBarrier(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		b, sess := w.barrier(w.Client(t, timeout)), w.Session(t, timeout)
+		for _, node := range []string{"/app", path, path + "/child"} {
+			if _, err := sess.Create(t.Context(), node, []byte("others'"), zk.Persistent); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for name, call := range map[string]func(context.Context) error{"Set": b.Set, "Remove": b.Remove} {
+			err := call(t.Context())
+			if !errors.Is(err, zk.NotEmpty) || !strings.Contains(err.Error(), "path of its own") {
+				t.Errorf("got %v from %s, want what to do about the node's children", err, name)
+			}
+		}
+		children, _, err := sess.Children(t.Context(), path)
+		must(t, err)
+		if len(children) != 1 {
+			t.Errorf("got children %q, want none of the barrier's", children)
+		}
+		must(t, sess.Delete(t.Context(), path+"/child", -1))
+		must(t, b.Set(t.Context()))
+		must(t, b.Set(t.Context())) // over its own child
+		must(t, b.Remove(t.Context()))
 	})
 }
 

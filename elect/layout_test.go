@@ -260,12 +260,14 @@ func TestCandidateTellsOfStrangers(t *testing.T) {
 		"latch": "_c_0f8fad5b-d9cb-469f-a165-70867728950e-latch-1000000005",
 		"ours":  "_c_0f8fad5b-d9cb-869f-a165-70867728950e-latch-1000000006", // a candidate of this package
 		"offer": "n_1000000007",
+		"write": "x-72057594037927936-1000000008", // zookeeper-recipes' WriteLock
 		"none":  "settings",
+		"date":  "x-report-2026112907",
 	}
 	for layout, want := range map[elect.Layout]string{
-		elect.LeaderLatch: "WRIT kazoo lock offer", elect.LeaderSelector: "WRIT kazoo latch offer ours",
-		elect.KazooElection: "WRIT latch lock offer ours", elect.Both: "WRIT latch offer ours",
-		elect.LeaderElectionSupport: "WRIT kazoo latch lock ours",
+		elect.LeaderLatch: "WRIT kazoo lock offer write", elect.LeaderSelector: "WRIT kazoo latch offer ours write",
+		elect.KazooElection: "WRIT latch lock offer ours write", elect.Both: "WRIT latch offer ours write",
+		elect.LeaderElectionSupport: "WRIT kazoo latch lock ours write",
 	} {
 		t.Run(layout.String(), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

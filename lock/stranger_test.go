@@ -19,7 +19,9 @@ var theirs = map[string]string{
 	"rlock": "0f8fad5bd9cb469fa16570867728950e__rlock__1000000004",
 	"latch": "_c_0f8fad5b-d9cb-469f-a165-70867728950e-latch-1000000005",
 	"offer": "n_1000000006",
+	"write": "x-72057594037927936-1000000008", // zookeeper-recipes' WriteLock
 	"none":  "settings",
+	"date":  "x-report-2026112907",
 }
 
 // A lock tells of each contender whose program does not look for its nodes, and of no other, once.
@@ -44,14 +46,14 @@ func TestLockTellsOfStrangers(t *testing.T) {
 		take func(*world, lock.Hooks) takeFunc
 		want string
 	}{
-		"mutex":        {mutex(lock.Curator), "READ WRIT kazoo latch offer rlock"},
-		"kazoo":        {mutex(lock.Kazoo), "READ WRIT latch lock offer"},
-		"both":         {mutex(lock.Both), "READ WRIT latch offer"},
-		"writer":       {writer(lock.Curator), "kazoo latch lock offer rlock"},
-		"reader":       {reader(lock.Curator), "kazoo latch lock offer"},
-		"kazoo writer": {writer(lock.Kazoo), "READ WRIT latch lock offer"},
-		"kazoo reader": {reader(lock.Kazoo), "WRIT latch lock offer"},
-		"both reader":  {reader(lock.Both), "latch lock offer"},
+		"mutex":        {mutex(lock.Curator), "READ WRIT kazoo latch offer rlock write"},
+		"kazoo":        {mutex(lock.Kazoo), "READ WRIT latch lock offer write"},
+		"both":         {mutex(lock.Both), "READ WRIT latch offer write"},
+		"writer":       {writer(lock.Curator), "kazoo latch lock offer rlock write"},
+		"reader":       {reader(lock.Curator), "kazoo latch lock offer write"},
+		"kazoo writer": {writer(lock.Kazoo), "READ WRIT latch lock offer write"},
+		"kazoo reader": {reader(lock.Kazoo), "WRIT latch lock offer write"},
+		"both reader":  {reader(lock.Both), "latch lock offer write"},
 		"set": {func(w *world, hooks lock.Hooks) takeFunc {
 			client := w.Client(w.t, 20*time.Second)
 			set, err := lock.NewSet(client, []string{path, path + "-2"}, lock.SetConfig{Hooks: hooks})
@@ -59,7 +61,7 @@ func TestLockTellsOfStrangers(t *testing.T) {
 				w.t.Fatal(err)
 			}
 			return set.Lock
-		}, "READ WRIT kazoo latch offer rlock"},
+		}, "READ WRIT kazoo latch offer rlock write"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

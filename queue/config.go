@@ -129,13 +129,21 @@ func (c Config) withDefaults() (Config, error) {
 		return c, attempt.Bad("queue: WaitWhenFull needs MaxItems")
 	case c.MaxPacket < 16<<10:
 		return c, attempt.Bad("queue: MaxPacket is too small: %d bytes; use %d or more", c.MaxPacket, 16<<10)
-	case c.KeepKeys < 0, c.Linger < 0, c.Backoff.First < 0, c.Backoff.Max < c.Backoff.First:
-		return c, attempt.Bad(
-			"queue: KeepKeys, Linger and Backoff must not be negative, and Backoff.Max not less than Backoff.First")
+	case c.KeepKeys < 0:
+		return c, attempt.Bad("queue: KeepKeys must not be negative: %v; zero is %v", c.KeepKeys, defaultKeys)
+	case c.Linger < 0:
+		return c, attempt.Bad("queue: Linger must not be negative: %v; zero is %v", c.Linger, defaultLinger)
+	case c.Backoff.First < 0:
+		return c, attempt.Bad("queue: Backoff.First must not be negative: %v; zero is 1s", c.Backoff.First)
+	case c.Backoff.Max < c.Backoff.First:
+		return c, attempt.Bad("queue: Backoff.Max must not be less than Backoff.First: %v and %v",
+			c.Backoff.Max, c.Backoff.First)
 	case c.Backoff.Max > maxDelay:
 		return c, attempt.Bad("queue: Backoff must be at most ten years: %v", c.Backoff.Max)
-	case c.MaxDead < 0, c.KeepDead < 0:
-		return c, attempt.Bad("queue: MaxDead and KeepDead must not be negative; zero is no bound")
+	case c.MaxDead < 0:
+		return c, attempt.Bad("queue: MaxDead must not be negative: %d; zero is no bound", c.MaxDead)
+	case c.KeepDead < 0:
+		return c, attempt.Bad("queue: KeepDead must not be negative: %v; zero is no bound", c.KeepDead)
 	case c.Timeout < 0 || c.Timeout > maxDelay:
 		return c, attempt.Bad("queue: Timeout must be between 0 and ten years: %v; zero is no limit", c.Timeout)
 	case c.Prefetch > maxPrefetch:

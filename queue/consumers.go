@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -29,7 +30,7 @@ func (q *Queue) Consumers(ctx context.Context) ([]ActiveConsumer, error) {
 	err := q.do(ctx, func(sess *zk.Session) error {
 		claimed, err := q.reader.claimed(ctx, sess)
 		if err == nil {
-			list, err = q.reader.consumers(ctx, sess, claimed)
+			list, err = q.reader.consumers(ctx, sess, claimed, len(claimed))
 		}
 		return err
 	})
@@ -39,13 +40,17 @@ func (q *Queue) Consumers(ctx context.Context) ([]ActiveConsumer, error) {
 	return list, nil
 }
 
-// consumers lists the consumers with what they have claimed.
+// consumers lists the consumers with what they have claimed, at most so many: those with the most. It reads no others.
 func (r reader) consumers(
-	ctx context.Context, sess *zk.Session, claimed map[string]int,
+	ctx context.Context, sess *zk.Session, claimed map[string]int, most int,
 ) ([]ActiveConsumer, error) {
+	ids := slices.SortedFunc(maps.Keys(claimed), func(a, b string) int {
+		return cmp.Or(claimed[b]-claimed[a], strings.Compare(a, b))
+	})
+	ids = ids[:min(len(ids), max(0, most))]
 	b := sess.Batch()
-	looks := make(map[string]*zk.Future[zk.Data], len(claimed))
-	for id := range claimed {
+	looks := make(map[string]*zk.Future[zk.Data], len(ids))
+	for _, id := range ids {
 		looks[id] = b.Get(r.layout.path(dirConsumers, id))
 	}
 	b.Send()

@@ -25,14 +25,15 @@ type Summary struct {
 	Oldest time.Time
 	Paused *Pause // nil if the queue is not paused
 
-	Consumers []ActiveConsumer // as of Queue.Consumers
+	Consumers int              // how many there are
+	Busiest   []ActiveConsumer // those with the most items, as many as were asked for, as of Queue.Consumers
 }
 
-// Summarize counts the items of the queue at path, finds the oldest, and tells who takes items, as Len, Age and
-// Consumers of a Queue do. It needs no more than the right to read: it writes nothing and makes nothing, also if the
-// queue is removed meanwhile. It is for programs that show many queues. It returns ErrNotQueue if no queue of this
-// package is there.
-func Summarize(ctx context.Context, client *zk.Client, path string) (s Summary, err error) {
+// Summarize counts the items of the queue at path, finds the oldest, and tells of so many of the consumers at most, as
+// Len, Age and Consumers of a Queue do. It needs no more than the right to read: it writes nothing and makes nothing,
+// also if the queue is removed meanwhile. It is for programs that show many queues: each consumer that is told of costs
+// a request. It returns ErrNotQueue if no queue of this package is there.
+func Summarize(ctx context.Context, client *zk.Client, path string, consumers int) (s Summary, err error) {
 	q, err := lookAt(ctx, client, path)
 	if err != nil {
 		return Summary{}, err
@@ -42,7 +43,8 @@ func Summarize(ctx context.Context, client *zk.Client, path string) (s Summary, 
 		if s.Counts, claimed, err = q.reader.count(ctx, sess); err != nil {
 			return err
 		}
-		s.Consumers, err = q.reader.consumers(ctx, sess, claimed)
+		s.Consumers = len(claimed)
+		s.Busiest, err = q.reader.consumers(ctx, sess, claimed, consumers)
 		return err
 	})
 	if err != nil {

@@ -3,6 +3,8 @@ package queue_test
 import (
 	"errors"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,7 +19,7 @@ func TestSummarizeTellsWhatIsInAQueueAndWritesNothing(t *testing.T) {
 		ctx := t.Context()
 		q := w.queue(queue.Config{})
 		looker := w.Client(t, 20*time.Second)
-		if _, err := queue.Summarize(ctx, looker, root); !errors.Is(err, queue.ErrNotQueue) {
+		if _, err := queue.Summarize(ctx, looker, root, 1); !errors.Is(err, queue.ErrNotQueue) {
 			t.Errorf("before there is a queue: got %v, want ErrNotQueue", err)
 		}
 		put := func(m queue.Message) {
@@ -51,6 +53,7 @@ func TestSummarizeTellsWhatIsInAQueueAndWritesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		var consumers atomic.Int32 // that are read
 		reads := []zktest.Op{
 			zktest.OpGetData, zktest.OpExists, zktest.OpGetChildren, zktest.OpMultiRead, zktest.OpPing,
 		}
@@ -58,11 +61,17 @@ func TestSummarizeTellsWhatIsInAQueueAndWritesNothing(t *testing.T) {
 			if r.Session == sess.ID() && !slices.Contains(reads, r.Op) {
 				t.Errorf("a look asks for %v", r.Op)
 			}
+			if r.Op == zktest.OpGetData && strings.HasPrefix(r.Path, root+"/consumers/") {
+				consumers.Add(1)
+			}
 			return zktest.Pass
 		})
-		got, err := queue.Summarize(ctx, looker, root)
+		got, err := queue.Summarize(ctx, looker, root, 1)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if n := consumers.Load(); n != 1 {
+			t.Errorf("it reads %d consumers, want the one that it is to tell of", n)
 		}
 		letters := 0
 		for x, err := range queue.DeadLettersOf(ctx, looker, root) {
@@ -74,8 +83,8 @@ func TestSummarizeTellsWhatIsInAQueueAndWritesNothing(t *testing.T) {
 		if letters != 1 {
 			t.Errorf("got %d dead letters, want one", letters)
 		}
-		if len(got.Consumers) != 2 || got.Consumers[0].Claimed != 1 || got.Consumers[1].Claimed != 0 {
-			t.Errorf("got %+v, want two consumers, of which one has an item", got.Consumers)
+		if got.Consumers != 2 || len(got.Busiest) != 1 || got.Busiest[0].Claimed != 1 {
+			t.Errorf("got %d, %+v, want two consumers, and the one that has an item", got.Consumers, got.Busiest)
 		}
 		if got.Counts != want || want != (queue.Counts{Ready: 3, Delayed: 1, Claimed: 1, Dead: 1, Waiting: 1}) {
 			t.Errorf("got %+v, Len says %+v", got.Counts, want)
@@ -101,7 +110,7 @@ func TestSummarizeMakesNoQueue(t *testing.T) {
 			t.Fatal(err)
 		}
 		looker := w.Client(t, 20*time.Second)
-		if _, err := queue.Summarize(ctx, looker, root); !errors.Is(err, zk.NoNode) {
+		if _, err := queue.Summarize(ctx, looker, root, 1); !errors.Is(err, zk.NoNode) {
 			t.Errorf("got %v, want zk.NoNode", err)
 		}
 		for x, err := range queue.DeadLettersOf(ctx, looker, root) {

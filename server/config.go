@@ -121,9 +121,22 @@ func (c *Config) check() error {
 	if c.MaxFrame < minFrame || c.MaxFrame > 1<<30 {
 		errs = append(errs, fmt.Errorf("server: MaxFrame must be from %d to %d: %d", minFrame, 1<<30, c.MaxFrame))
 	}
-	if c.MaxClientConns < Unlimited || c.ContainerRate < 0 || c.IdleExit < 0 || c.ContainerUnused < 0 {
-		errs = append(errs, errors.New("server: ContainerRate, ContainerUnused and IdleExit must not be negative, "+
-			"and MaxClientConns must not be below Unlimited"))
+	for _, n := range []struct {
+		name     string
+		negative bool
+		value    any
+	}{
+		{"ContainerRate", c.ContainerRate < 0, c.ContainerRate},
+		{"ContainerUnused", c.ContainerUnused < 0, c.ContainerUnused},
+		{"IdleExit", c.IdleExit < 0, c.IdleExit},
+	} {
+		if n.negative {
+			errs = append(errs, fmt.Errorf("server: %s must not be negative: %v", n.name, n.value))
+		}
+	}
+	if c.MaxClientConns < Unlimited {
+		errs = append(errs, fmt.Errorf("server: MaxClientConns must not be below Unlimited (%d): %d",
+			Unlimited, c.MaxClientConns))
 	}
 	errs = append(errs, c.Limits.check(c.MaxFrame))
 	if !validAdminPath(c.AdminPath) {

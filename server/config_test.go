@@ -24,3 +24,20 @@ func TestInvalidConfigIsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestErrorsNameTheFieldAndItsValue(t *testing.T) {
+	t.Parallel()
+	for want, cfg := range map[string]server.Config{
+		"server: ContainerRate must not be negative: -1":              {InMemory: true, ContainerRate: -1},
+		"server: ContainerUnused must not be negative: -1s":           {InMemory: true, ContainerUnused: -time.Second},
+		"server: IdleExit must not be negative: -1m0s":                {InMemory: true, IdleExit: -time.Minute},
+		"server: MaxClientConns must not be below Unlimited (-1): -2": {InMemory: true, MaxClientConns: -2},
+	} {
+		if s, err := server.Start(t.Context(), cfg); err == nil || err.Error() != want {
+			if err == nil {
+				_ = s.Close()
+			}
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}

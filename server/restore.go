@@ -41,6 +41,9 @@ var ErrInUse = store.ErrInUse
 // tokenShift is how many bits of a fencing token are not of its zxid.
 const tokenShift = 12
 
+// MaxAbove is the largest RestoreConfig.Above. Larger tokens would leave the restored state too few of its own.
+const MaxAbove = store.LastZxid<<tokenShift - 1
+
 // Restore makes the state of a data directory from a backup. Sessions and their nodes are not restored. The state
 // begins at a zxid above that of the backup, that of the state that it replaces, and all those that were restored
 // earlier, as far as clocks tell: so fencing tokens grow, also if one backup is restored twice.
@@ -49,8 +52,9 @@ const tokenShift = 12
 // directory of its own. If Restore fails, or the machine does, the directory has the one or the other. If a backup is
 // damaged the error wraps ErrDamagedBackup, and nothing has changed.
 func Restore(ctx context.Context, r io.Reader, cfg RestoreConfig) (*Restored, error) {
-	if cfg.Above < 0 {
-		return nil, fmt.Errorf("server: a fencing token is not negative: %d", cfg.Above)
+	if cfg.Above < 0 || cfg.Above > MaxAbove {
+		return nil, fmt.Errorf("server: RestoreConfig.Above must be a token from 0 to %d: %d",
+			int64(MaxAbove), cfg.Above)
 	}
 	done, err := store.Restore(ctx, store.RestoreConfig{
 		Dir: cfg.Data, Replace: cfg.Replace, Above: cfg.Above >> tokenShift, Logger: cfg.Logger,

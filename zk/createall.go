@@ -199,7 +199,14 @@ func (s *Session) CreateChroot(ctx context.Context, acl []ACL) error {
 	if s.client.cfg.root == "" {
 		return nil
 	}
-	return s.createChroot(ctx, string(s.client.cfg.root), acl)
+	err := s.createChroot(ctx, string(s.client.cfg.root), acl)
+	if refusal, ok := errors.AsType[*Error](err); ok && refusal.Outcome == Refused {
+		// The caller knows this node as "/", which no one would think to be missing.
+		named := *refusal
+		named.Err = fmt.Errorf("%w: the chroot %s cannot be created", refusal.Err, s.client.cfg.root)
+		return &named
+	}
+	return err
 }
 
 func (s *Session) createChroot(ctx context.Context, path string, acl []ACL) error {

@@ -57,6 +57,20 @@ func TestContendersAreToldFromForeignChildrenByTheirMarkers(t *testing.T) {
 	}
 }
 
+func TestUnlistedContendersAreKnownByTheirWholeNames(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{
+		"x-72057594037927936-0000000012": true, "x-7--000000012": true, "x--7-0000000012": true,
+		"x-7-12": false, "x-0000000012": false, "x--0000000012": false, "x-report-2026112907": false, "x-7-": false,
+		"yx-7-0000000012": false, "x-": false, "": false,
+		"_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-0000000001": false,
+	} {
+		if got := line.Unlisted(name); got != want {
+			t.Errorf("Unlisted(%q): got %t, want %t", name, got, want)
+		}
+	}
+}
+
 // Promise: 6
 func TestTheNearestContenderAheadThatBlocksIsTheOneToWaitFor(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,8 @@ package line
 import (
 	"path"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 )
 
@@ -43,6 +45,22 @@ func looksFor(c Contender, mine []Marker) bool {
 	return slices.ContainsFunc(mine, func(m Marker) bool { return slices.Contains(looks, m) })
 }
 
+// Unlisted reports whether a name is that of a contender which no recipe of ours, Curator's or kazoo's looks for:
+// x-SESSION-SEQ, of zookeeper-recipes' WriteLock.
+func Unlisted(name string) bool {
+	rest, ok := strings.CutPrefix(name, "x-")
+	i := strings.LastIndexByte(rest, '-')
+	if !ok || i < 1 {
+		return false
+	}
+	if rest[i-1] == '-' { // a negative number's sign
+		i--
+	}
+	_, err := strconv.ParseInt(rest[:i], 10, 64)
+	_, numbered := parseSeq(rest[i+1:])
+	return err == nil && numbered
+}
+
 // Strangers tells of contenders at one path that do not look for ours: they may be first while ours are. Lines of one
 // path share it.
 type Strangers struct {
@@ -66,13 +84,14 @@ func (s *Strangers) notice(own []*node, children []string) {
 	there := make(map[string]bool)
 	var fresh []string
 	s.mu.Lock()
-	for _, c := range Contenders(children, Every) {
-		if looksFor(c, mine) || c.Marker.IsReader() && mine[0].IsReader() {
+	for _, name := range children {
+		c, ok := ParseContender(name, Every)
+		if !ok && !Unlisted(name) || ok && (looksFor(c, mine) || c.Marker.IsReader() && mine[0].IsReader()) {
 			continue
 		}
-		there[c.Name] = true
-		if !s.told[c.Name] {
-			fresh = append(fresh, c.Name)
+		there[name] = true
+		if !s.told[name] {
+			fresh = append(fresh, name)
 		}
 	}
 	s.told = there

@@ -136,6 +136,9 @@ func Layout(kind Kind, children []string) string {
 	return layout
 }
 
+// Unlisted reports whether a name is that of a contender of a program that no other looks for, and that is not listed.
+func Unlisted(name string) bool { return line.Unlisted(name) }
+
 // layouts are the words for the markers of contenders.
 var layouts = map[line.Marker]string{
 	line.CuratorLock: "curator", line.CuratorRead: "curator-rw", line.CuratorWrite: "curator-rw",

@@ -246,7 +246,7 @@ func (z *file) checkUnused() {
 		k, known := keyOf(name)
 		switch {
 		case !known:
-			z.warn(fmt.Sprintf("line %d: unknown key %s has no effect", p.Line, name))
+			z.warn(fmt.Sprintf("line %d: unknown key %s has no effect%s", p.Line, name, meant(name)))
 		case k.effect == warned:
 			z.warn(fmt.Sprintf("line %d: %s has no effect: %s", p.Line, name, k.why))
 		case k.effect == refused && !strings.EqualFold(p.Value, k.harmless):

@@ -133,6 +133,37 @@ func TestZooCfgIsReadAsByZooKeeper(t *testing.T) {
 	}
 }
 
+func TestMistypedKeyIsNamedAsItShouldBe(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]string{
+		"tickTme":                               "tickTime",
+		"daatDir":                               "dataDir",
+		"SkipAcl":                               "skipACL",
+		"maxCnxn":                               "maxCnxns",
+		"maxClientCnxn":                         "maxClientCnxns",
+		"minSesionTimeuot":                      "minSessionTimeout",
+		"maxSessionTimeOut":                     "maxSessionTimeout",
+		"zookeeper.sesionRequireClientSASLAuth": "sessionRequireClientSASLAuth",
+		"frobnicate":                            "none",
+		"myapp.timeout":                         "none",
+		"skip":                                  "none",
+		"tick":                                  "none",
+	} {
+		_, warnings, err := zoocfg.Parse(strings.NewReader("dataDir=/d\n"+key+"=1\n"), nil)
+		if err != nil || len(warnings) != 1 {
+			t.Errorf("%s: got %q and %v, want a warning", key, warnings, err)
+			continue
+		}
+		_, got, found := strings.Cut(warnings[0], "; did you mean ")
+		if !found {
+			got = "none?"
+		}
+		if got != want+"?" {
+			t.Errorf("%s: got %q, want %s", key, warnings[0], want)
+		}
+	}
+}
+
 func TestZooCfgKeyWithoutEffectCausesAWarning(t *testing.T) {
 	t.Parallel()
 	_, warnings, err := zoocfg.Parse(strings.NewReader("dataDir=/d\ndataLogDir=/l\nnoSuchKey=1\n"+

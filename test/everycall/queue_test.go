@@ -163,7 +163,7 @@ var queueCalls = []call{
 	}, done: wantQueue(queue.Counts{Ready: 1})},
 	{name: "queue.Summarize", do: func(ctx context.Context, a args) error {
 		return onFilled(func(ctx context.Context, _ *queue.Queue, _ string) error {
-			_, err := queue.Summarize(ctx, a.client, a.path)
+			_, err := queue.Summarize(ctx, a.client, a.path, 1)
 			return err
 		})(ctx, a)
 	}, done: wantQueue(queue.Counts{Ready: 1})},

@@ -91,14 +91,16 @@ func allOf(t *testing.T, pattern string) string {
 	return all.String()
 }
 
+// pageLink is a link to a file or a heading. One to an address has a colon.
+var pageLink = regexp.MustCompile(`\]\(([^)#:]*)(?:#([^):]*))?\)`)
+
 func TestPagesLinkToFilesThatExist(t *testing.T) {
 	t.Parallel()
-	link := regexp.MustCompile(`\]\(([^)#:]*)(?:#([^):]*))?\)`)
 	walkFiles(t, func(page, text string) {
 		if filepath.Ext(page) != ".md" || covers("test/bench/text/...", page) { // those are parts of pages
 			return
 		}
-		for _, match := range link.FindAllStringSubmatch(text, -1) {
+		for _, match := range pageLink.FindAllStringSubmatch(text, -1) {
 			target := page // of a heading alone
 			if match[1] != "" {
 				target = path.Join(path.Dir(page), match[1])

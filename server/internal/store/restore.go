@@ -44,8 +44,8 @@ type Restored struct {
 // ErrNotEmpty is returned by Restore if the directory has a state, and Replace is not set.
 var ErrNotEmpty = errors.New("the data directory has a state already")
 
-// lastZxid is the end of the zxids that restored states may begin at: larger ones make no fencing tokens.
-const lastZxid = 1<<51 - 1<<40
+// LastZxid is the end of the zxids that restored states may begin at: larger ones make no fencing tokens.
+const LastZxid = 1<<51 - 1<<40
 
 // firstSecond is when the seconds begin that are in the zxids of restored states.
 var firstSecond = time.Date(2025, time.January, 1, 0, 0, 0, 0, time.UTC)
@@ -153,9 +153,9 @@ func build(
 	}
 	second := cfg.Now().Unix()
 	zxid = max(zxid, (second-firstSecond.Unix())<<20)
-	if zxid > lastZxid {
-		return nil, s.closeAfter(fmt.Errorf("store: the zxid would be %#x, and the last one with a token is %#x",
-			zxid, int64(lastZxid)), 0)
+	if zxid > LastZxid {
+		return nil, s.closeAfter(fmt.Errorf("store: the zxid would be %d, and the last one with a token is %d",
+			zxid, int64(LastZxid)), 0)
 	}
 	done, err := s.complete(m, zxid, seed)
 	if err != nil {
@@ -167,7 +167,7 @@ func build(
 	}
 	_, loaded, err := s.load(tree.Config{})
 	if err == nil && (loaded.nodes != done.Nodes || s.zxid != zxid || len(loaded.changes) > 0) {
-		err = fmt.Errorf("store: what was written has %d nodes at zxid %#x, want %d at %#x", loaded.nodes, s.zxid,
+		err = fmt.Errorf("store: what was written has %d nodes at zxid %d, want %d at %d", loaded.nodes, s.zxid,
 			done.Nodes, zxid)
 	}
 	if err := s.closeAfter(err, zxid); err != nil {

@@ -235,7 +235,7 @@ func TestDashboardChangesQueues(t *testing.T) {
 	}
 	count := func() (n queue.Summary) {
 		t.Helper()
-		n, err := queue.Summarize(t.Context(), client, "/mail")
+		n, err := queue.Summarize(t.Context(), client, "/mail", 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -79,7 +79,7 @@ Exit codes: 0 if none is confirmed; 1 if one is; 64 usage; 69 no server; 77 acce
 
 func (d *deadlocks) list(ctx context.Context, client *zk.Client) error {
 	if d.watch {
-		return d.follow(ctx, client)
+		return d.App.WhileRead(ctx, func(ctx context.Context) error { return d.follow(ctx, client) })
 	}
 	found, err := lock.Deadlocks(ctx, client, d.Path)
 	if err != nil {

@@ -78,7 +78,9 @@ cannot be executed; 127 not found.`,
 				return err
 			}
 			if e.observe {
-				return command.UntilSignal(cmd.Context(), e.watch)
+				return command.UntilSignal(cmd.Context(), func(ctx context.Context) error {
+					return app.WhileRead(ctx, e.watch)
+				})
 			}
 			return e.lead(cmd.Context())
 		},
@@ -234,7 +236,7 @@ func (e *elector) leads(ctx context.Context, candidate *elect.Candidate) string 
 	case err != nil:
 		return ""
 	case len(list) > 0:
-		return fmt.Sprintf("%s leads, %d in line", command.Plain(list[0].ID), len(list))
+		return fmt.Sprintf("%s leads, %d in line", command.Plain(list[0].ID), len(list)-1)
 	case e.delay > 0:
 		return "the previous leader was lost, and its --delay has not passed"
 	}

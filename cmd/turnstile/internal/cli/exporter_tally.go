@@ -99,7 +99,7 @@ func (t *tallies) read(entries []survey.Entry) tally {
 	for range tallyWorkers {
 		group.Go(func() {
 			for path := range todo {
-				s, err := queue.Summarize(ctx, t.client, path)
+				s, err := queue.Summarize(ctx, t.client, path, 0)
 				mu.Lock()
 				switch {
 				case err == nil:

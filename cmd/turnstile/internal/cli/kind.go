@@ -119,7 +119,7 @@ func (l *locker) inTheWay(ctx context.Context, client *zk.Client) string {
 	return ""
 }
 
-// blocked says which contender keeps us waiting.
+// blocked says which contender keeps us waiting, and how many do not hold, which is the "waiting" of turnstile locks.
 func (l *locker) blocked(path string, line []lock.Contender) string {
 	where := ""
 	if len(l.run.Paths) > 1 {
@@ -134,7 +134,7 @@ func (l *locker) blocked(path string, line []lock.Contender) string {
 			readers++
 			continue
 		case readers > 0: // a writer stands between us and the readers
-			return fmt.Sprintf("%s waits for it alone, %d in line", owner(c), len(line))
+			return fmt.Sprintf("%s waits for it alone, %d in line", owner(c), len(line)-countHolders(line))
 		}
 		how := "held"
 		if c.Kind == lock.Reader {
@@ -145,7 +145,8 @@ func (l *locker) blocked(path string, line []lock.Contender) string {
 			others = fmt.Sprintf(" and %d more", n)
 		}
 		held := max(0, time.Since(c.Since)).Round(time.Second)
-		return fmt.Sprintf("%s%s by %s%s for %v, %d in line", where, how, owner(c), others, held, len(line))
+		return fmt.Sprintf("%s%s by %s%s for %v, %d in line",
+			where, how, owner(c), others, held, len(line)-countHolders(line))
 	}
 	return ""
 }

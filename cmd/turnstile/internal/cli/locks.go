@@ -97,7 +97,7 @@ Exit codes: 0, also if there is none; 64 usage; 69 no server; 77 access to PATH 
 			}
 			if l.watch {
 				return command.UntilSignal(cmd.Context(), func(ctx context.Context) error {
-					return l.Open(ctx, false, l.follow)
+					return l.App.WhileRead(ctx, func(ctx context.Context) error { return l.Open(ctx, false, l.follow) })
 				})
 			}
 			return l.With(cmd.Context(), l.list)

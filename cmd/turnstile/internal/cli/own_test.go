@@ -18,6 +18,9 @@ func ownHome(t *testing.T) (dir string, change func(*exec.Cmd)) {
 	dir = t.TempDir()
 	t.Cleanup(func() { stopServers(dir) })
 	home := filepath.Join(dir, "home")
+	if err := os.Mkdir(home, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	return dir, func(cmd *exec.Cmd) {
 		cmd.Env = append(os.Environ(), "HOME="+home, "XDG_STATE_HOME=")
 	}

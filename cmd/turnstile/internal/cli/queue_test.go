@@ -57,7 +57,7 @@ func awaitEmpty(t *testing.T, srv *zktest.Server) {
 	t.Helper()
 	client := srv.Client(t, 10*time.Second)
 	for {
-		s, err := queue.Summarize(t.Context(), client, "/q")
+		s, err := queue.Summarize(t.Context(), client, "/q", 0)
 		if err != nil {
 			t.Fatal(err)
 		}

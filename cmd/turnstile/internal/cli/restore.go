@@ -67,8 +67,8 @@ backup is damaged; 70 the directory cannot be written, or the clock is wrong.`,
 			switch {
 			case err != nil:
 				return err
-			case r.above < 0:
-				return command.Usagef(cmd, "--above must be a token, which is not negative: %d", r.above)
+			case r.above < 0 || r.above > server.MaxAbove:
+				return command.Usagef(cmd, "--above must be a token from 0 to %d: %d", int64(server.MaxAbove), r.above)
 			}
 			return command.UntilSignal(cmd.Context(), r.run)
 		},

@@ -271,9 +271,8 @@ func (s *serving) run(ctx context.Context, cfg server.Config) error {
 	ctx, stop := supervise.Until(ctx)
 	defer stop()
 	if !cfg.InMemory {
-		err := os.MkdirAll(cfg.Data, 0o700)
-		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrExist) {
-			return &command.Error{Code: command.ExitNoServer, Err: err, Hint: "name a directory of yours with --data"}
+		if err := s.unusable(os.MkdirAll(cfg.Data, 0o700)); err != nil {
+			return err // any other one comes again
 		}
 	}
 	board, err := s.newBoard(ctx, &cfg)
@@ -286,6 +285,8 @@ func (s *serving) run(ctx context.Context, cfg server.Config) error {
 	case err != nil && errors.Is(err, context.Cause(ctx)): // as if it had come a moment later
 		cfg.Logger.Info("ending", "why", err.Error())
 		return nil
+	case disk && s.unusable(err) != nil:
+		return s.unusable(err)
 	case disk:
 		return &command.Error{Code: command.ExitSoftware, Err: err}
 	case err != nil:
@@ -322,6 +323,28 @@ func (s *serving) run(ctx context.Context, cfg server.Config) error {
 		return &command.Error{Code: command.ExitSoftware, Err: err}
 	}
 	return nil
+}
+
+// unusable returns the error of a server that cannot use its directory, for a reason that is the user's to remove; nil
+// for any other reason, such as a disk that fails.
+func (s *serving) unusable(err error) error {
+	is := func(reason error) bool { return errors.Is(err, reason) }
+	var hint string
+	directory := "name a directory of yours with --data"
+	if s.detached { // whoever reads it has called another command
+		directory = ownserver.Elsewhere
+	}
+	switch {
+	case slices.ContainsFunc([]error{syscall.ENOSPC, syscall.EDQUOT}, is):
+		hint = "make room, or " + directory
+	case slices.ContainsFunc([]error{
+		fs.ErrPermission, fs.ErrExist, syscall.EROFS, syscall.ENOTDIR, syscall.ENAMETOOLONG, syscall.ELOOP,
+	}, is):
+		hint = directory
+	default:
+		return nil
+	}
+	return &command.Error{Code: command.ExitNoServer, Err: err, Hint: hint}
 }
 
 // announce prints that the server is ready.

@@ -42,7 +42,9 @@ func newSource(access command.Access, client *zk.Client, s *survey.Survey) ensem
 		Deadlocks: func(ctx context.Context) ([]lock.FoundDeadlock, error) {
 			return lock.Deadlocks(ctx, client, "")
 		},
-		Queue: func(ctx context.Context, path string) (ensemble.Queue, error) { return countQueue(ctx, client, path) },
+		Queue: func(ctx context.Context, path string, consumers int) (ensemble.Queue, error) {
+			return countQueue(ctx, client, path, consumers)
+		},
 		Dead: func(ctx context.Context, path string, most int) ([]ensemble.DeadLetter, error) {
 			return deadLetters(ctx, client, path, most)
 		},
@@ -78,22 +80,24 @@ func lineOf(ctx context.Context, client *zk.Client, path string) ([]lock.Contend
 	return list, err
 }
 
-// countQueue counts the items of a queue.
-func countQueue(ctx context.Context, client *zk.Client, path string) (ensemble.Queue, error) {
-	n, err := queue.Summarize(ctx, client, path)
-	counts := ensemble.Queue{Ready: n.Ready + n.Waiting, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead}
+// countQueue counts the items of a queue, and tells of so many of its consumers.
+func countQueue(ctx context.Context, client *zk.Client, path string, consumers int) (ensemble.Queue, error) {
+	n, err := queue.Summarize(ctx, client, path, consumers)
+	counts := ensemble.Queue{
+		Ready: n.Ready + n.Waiting, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead, Consumers: n.Consumers,
+	}
 	if !n.Oldest.IsZero() {
 		counts.Oldest = max(0, time.Since(n.Oldest))
 	}
 	if n.Paused != nil {
 		counts.Paused = fmt.Sprintf("%s pid %d: %s", n.Paused.Host, n.Paused.PID, n.Paused.Reason)
 	}
-	for _, c := range n.Consumers {
+	for _, c := range n.Busiest {
 		who := c.ID
 		if c.Host != "" {
 			who = fmt.Sprintf("%s pid %d", c.Host, c.PID)
 		}
-		counts.Consumers = append(counts.Consumers, ensemble.Consumer{
+		counts.Busiest = append(counts.Busiest, ensemble.Consumer{
 			ID: c.ID, Who: who, Session: command.SessionID(c.Session), Since: c.Since, Claimed: c.Claimed,
 		})
 	}
@@ -138,6 +142,7 @@ func pauseQueue(ctx context.Context, client *zk.Client, path string, pause bool,
 const letterBatch = 100
 
 // moveLetters puts the first dead letters of a queue back, or removes them. Those that die meanwhile are behind them.
+// It lists them once, and each batch is looked up once more, at the front, when it is moved.
 func moveLetters(ctx context.Context, client *zk.Client, path string, remove bool, most int, tell func(n int)) error {
 	q, err := queue.New(client, path, queue.Config{})
 	if err != nil {
@@ -147,21 +152,28 @@ func moveLetters(ctx context.Context, client *zk.Client, path string, remove boo
 	if remove {
 		move = q.PurgeDead
 	}
-	for done := 0; done < most && err == nil; {
-		var ids []string
-		for letter, lerr := range q.DeadLetters(ctx) {
-			if err = lerr; err != nil || len(ids) == min(letterBatch, most-done) {
-				break
-			}
-			ids = append(ids, letter.ID)
-		}
-		if len(ids) == 0 {
+	var ids []string
+	flush := func() error {
+		n, err := move(ctx, ids...)
+		ids = ids[:0]
+		tell(n)
+		return err
+	}
+	done := 0 // also those that others are quicker to move
+	for letter, lerr := range q.DeadLetters(ctx) {
+		if err = lerr; err != nil {
 			break
 		}
-		n, merr := move(ctx, ids...) // also if others cannot be read
-		tell(n)
-		err = cmp.Or(merr, err)
-		done += len(ids) // also those that others were quicker to move
+		done++
+		if ids = append(ids, letter.ID); len(ids) == letterBatch {
+			err = flush()
+		}
+		if err != nil || done == most {
+			break
+		}
+	}
+	if len(ids) > 0 { // also if others cannot be read
+		err = cmp.Or(flush(), err)
 	}
 	return errors.Join(err, q.Close(ctx))
 }

@@ -80,6 +80,17 @@ func kindOf(children []string, data []byte, line []lock.Contender) survey.Kind {
 	}
 }
 
+// unlisted returns the names of contenders that are not listed.
+func (f pathState) unlisted() []string {
+	var names []string
+	for _, name := range f.children {
+		if survey.Unlisted(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // instead says what a path without contenders is used for; empty if it may be a lock.
 func (f pathState) instead(path string) string {
 	switch f.kind {
@@ -87,6 +98,10 @@ func (f pathState) instead(path string) string {
 		what, hint := describe(f.kind, path)
 		return fmt.Sprintf("%s is not a lock but %s; %s", path, what, hint)
 	case survey.Other:
+		if names := f.unlisted(); len(names) > 0 {
+			return fmt.Sprintf("%s has contenders of another program, whose names no other looks for: %s "+
+				"(docs/interop.md)", path, strings.Join(names, " "))
+		}
 		var below []string
 		for _, name := range f.children {
 			beside := survey.Beside(name)

@@ -223,6 +223,10 @@ func warnOf(app *command.App, l lineAt) {
 		app.Say("warning: not all contenders at %s exclude each other: their programs look for different "+
 			"names, so several groups may hold at the same time (docs/interop.md)", l.path)
 	}
+	if names := l.found.unlisted(); len(names) > 0 {
+		app.Say("warning: the program whose node is %s stands at %s, too: no other looks for its names, so both may "+
+			"hold at the same time (docs/interop.md)", names[0], l.path)
+	}
 	if n := l.numbers; n.Low {
 		app.Say("warning: only %d sequence numbers are left at %s, after which new contenders are refused; "+
 			"delete %s when it is empty (zkCli.sh delete), so that its numbers start at 0 again",

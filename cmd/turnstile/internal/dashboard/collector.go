@@ -156,7 +156,7 @@ func newCollector(ctx context.Context, source ensemble.Source, data bool) *colle
 	c.queue = shelf[queueRead]{
 		every: 2 * time.Second,
 		read: func(ctx context.Context, path string, _ queueRead) (r queueRead) {
-			r.counts, r.err = source.Queue(ctx, path)
+			r.counts, r.err = source.Queue(ctx, path, maxWorking)
 			if r.counted = r.err == nil; r.counted && r.counts.Dead > 0 {
 				r.dead, r.err = source.Dead(ctx, path, maxDead)
 			}

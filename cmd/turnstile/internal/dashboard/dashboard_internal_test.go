@@ -59,7 +59,8 @@ func showWhatIsThere(t *testing.T) {
 		{"/leaders", []string{"/leaders/<wbr>main", "eve", "1m30s"}},
 		{"/queues", []string{"/queues/<wbr>mail", ">7<", ">60<", "of another program", "paused"}},
 		{"/queue?path=/queues/mail", []string{
-			"ops pid 4: quiet", "worker0 pid 1", "/queues/mail failed", "10 more", "item49",
+			"ops pid 4: quiet", "worker0 pid 1", ">2 more: turnstile queue consumers",
+			"/queues/mail failed", "10 more", "item49",
 		}},
 		{"/queue?path=/queues/old", []string{"its items are not read"}},
 		{"/queue?path=/gone", []string{"no queue at this path"}},

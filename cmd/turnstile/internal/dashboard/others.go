@@ -237,10 +237,10 @@ func (d *Dashboard) queuePage(r *http.Request) *page {
 			}
 			x += part.Width
 		}
-		for _, c := range n.Consumers[:min(len(n.Consumers), maxWorking)] {
+		for _, c := range n.Busiest {
 			b.Working = append(b.Working, workingRow{clean(c.ID), clean(c.Who), c.Session, p.ago(c.Since), c.Claimed})
 		}
-		b.WorkingMore = len(n.Consumers) - len(b.Working)
+		b.WorkingMore = max(0, n.Consumers-len(b.Working))
 		for _, dead := range read.dead {
 			b.Dead = append(b.Dead, deadRow{clean(dead.ID), clean(dead.Reason), p.ago(dead.At), dead.Attempts})
 		}

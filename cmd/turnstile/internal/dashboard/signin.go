@@ -270,14 +270,14 @@ func (d *Dashboard) signedIn(next http.Handler) http.Handler {
 			_, from := d.user(r)
 			ok, err = d.cfg.Users.allow(r.Context(), name, password, from)
 		case given:
-			if _, ok = d.cfg.Users.owner(token); !ok {
+			if name, ok = d.cfg.Users.owner(token); !ok {
 				_, from := d.user(r)
 				d.cfg.Users.refuse("a token", from)
 			}
 		}
 		switch {
 		case ok:
-			next.ServeHTTP(w, r)
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, name)))
 		case err != nil:
 			w.Header().Set("Retry-After", "5")
 			plain(w, http.StatusServiceUnavailable, err.Error()+": try again")
@@ -287,6 +287,10 @@ func (d *Dashboard) signedIn(next http.Handler) http.Handler {
 		}
 	})
 }
+
+// userKey is the key of the name of who has signed in, in a request's context. It is looked up once: the file may
+// change while the request is served.
+type userKey struct{}
 
 // user returns the name of who sent a request, and from where it came. Of a proxy that is trusted it believes both.
 func (d *Dashboard) user(r *http.Request) (name, from string) {
@@ -304,10 +308,7 @@ func (d *Dashboard) user(r *http.Request) (name, from string) {
 		}
 	}
 	if d.cfg.Users != nil {
-		name, _, _ = r.BasicAuth()
-		if token, ok := bearer(r); ok {
-			name, _ = d.cfg.Users.owner(token)
-		}
+		name, _ = r.Context().Value(userKey{}).(string)
 	}
 	return name, from
 }

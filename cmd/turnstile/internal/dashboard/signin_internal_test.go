@@ -172,10 +172,12 @@ func TestProgramsSignInWithTokens(t *testing.T) {
 		}
 		r := httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody)
 		r.Header.Set("Authorization", "Bearer new")
-		if got := d.viewer(r); got != "probe at 192.0.2.1:1234" {
-			t.Errorf("the viewer is %q", got)
-		}
-		userFile(t, file, "ann", "secret")
+		d.signedIn(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			userFile(t, file, "ann", "secret") // who was let in stays known, also if the file changes meanwhile
+			if got := d.viewer(r); got != "probe at 192.0.2.1:1234" {
+				t.Errorf("the viewer is %q", got)
+			}
+		})).ServeHTTP(httptest.NewRecorder(), r)
 		if got := get(d, "/", "Authorization", "Bearer new"); got.Code != http.StatusUnauthorized {
 			t.Errorf("a token that was removed: %d", got.Code)
 		}

@@ -83,7 +83,7 @@ func (w *world) source() ensemble.Source {
 			w.ask("deadlocks")
 			return w.deadlocks, nil
 		},
-		Queue: func(_ context.Context, path string) (ensemble.Queue, error) {
+		Queue: func(_ context.Context, path string, consumers int) (ensemble.Queue, error) {
 			w.ask("queue")
 			q, ok := w.queues[path]
 			if q.Oldest > 0 {
@@ -92,6 +92,7 @@ func (w *world) source() ensemble.Source {
 			if !ok {
 				return q, errNotThere
 			}
+			q.Busiest = q.Busiest[:min(len(q.Busiest), consumers)]
 			return q, nil
 		},
 		Dead: func(_ context.Context, path string, most int) (list []ensemble.DeadLetter, err error) {
@@ -193,7 +194,7 @@ func ordinary() (*world, *survey.Snapshot) {
 		queues: map[string]ensemble.Queue{
 			"/queues/mail": {
 				Ready: 7, Delayed: 2, Claimed: 1, Dead: 60, Oldest: time.Minute, Paused: "ops pid 4: quiet",
-				Consumers: []ensemble.Consumer{
+				Consumers: 3, Busiest: []ensemble.Consumer{
 					{ID: "ab", Who: "worker0 pid 1", Session: "0x9", Since: time.Now(), Claimed: 1},
 				},
 			},

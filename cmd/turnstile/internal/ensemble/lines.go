@@ -87,7 +87,7 @@ func (s Source) ReadQueues(ctx context.Context, snapshot *survey.Snapshot) map[s
 		}
 	}
 	return inParallel(paths, func(path string) (string, Queue, bool) {
-		q, err := s.Queue(ctx, path)
+		q, err := s.Queue(ctx, path, 0)
 		return path, q, err == nil
 	})
 }

@@ -25,8 +25,9 @@ type Source struct {
 	Records func(ctx context.Context, path string) ([]lock.Record, error)
 	// Deadlocks is lock.Deadlocks. It is asked while somebody looks at who waits.
 	Deadlocks func(ctx context.Context) ([]lock.FoundDeadlock, error)
-	Queue     func(ctx context.Context, path string) (Queue, error)
-	Dead      func(ctx context.Context, path string, most int) ([]DeadLetter, error) // the first of a queue
+	// Queue counts the items of a queue, and tells of so many of its consumers: those with the most items.
+	Queue func(ctx context.Context, path string, consumers int) (Queue, error)
+	Dead  func(ctx context.Context, path string, most int) ([]DeadLetter, error) // the first of a queue
 	// Node reads a node, with its data only if that is set.
 	Node     func(ctx context.Context, path string, data bool) (Node, error)
 	Sessions func(ctx context.Context) (list []Session, lacks []string)
@@ -50,7 +51,8 @@ type Queue struct {
 	Ready, Delayed, Claimed, Dead int
 	Oldest                        time.Duration
 	Paused                        string     // who has paused it, and why; empty if it is not
-	Consumers                     []Consumer // those with the most items first
+	Consumers                     int        // how many there are
+	Busiest                       []Consumer // those that were asked for
 }
 
 // MaxNames and MaxData bound what a Node has.

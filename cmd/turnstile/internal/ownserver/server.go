@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -86,35 +87,41 @@ func Find(env map[string]string) (*Server, error) {
 }
 
 // StateDir returns this program's directory by the XDG base directory specification. It need not exist. It returns an
-// error if there is no place for one, or only one of another user's that root would make its own.
+// error if there is no place for one, only one in a home directory that does not exist, or only one of another user's
+// that root would make its own.
 func StateDir(env map[string]string) (string, error) {
-	dir, err := stateDir(env)
-	if err == nil {
-		err = checkHome(dir, os.Geteuid())
+	dir, home, err := stateDir(env)
+	if err != nil {
+		return "", err
 	}
-	return dir, err
+	if _, err := os.Stat(home); home != "" && errors.Is(err, fs.ErrNotExist) { // what makes users makes their homes
+		return "", fmt.Errorf("there is no home directory %s, and so no place for this user's own server: %s",
+			home, Elsewhere)
+	}
+	return dir, checkHome(dir, os.Geteuid())
 }
 
-// elsewhere says what to do if the state directory cannot be used.
-const elsewhere = "set HOME or XDG_STATE_HOME, or name a server with --connect"
+// Elsewhere says what to do if the state directory cannot be used.
+const Elsewhere = "set HOME or XDG_STATE_HOME, or name a server with --connect"
 
-func stateDir(env map[string]string) (string, error) {
+// stateDir is StateDir without looking at the disk. It also returns the home directory if the directory is there.
+func stateDir(env map[string]string) (dir, home string, err error) {
 	if dir := env["XDG_STATE_HOME"]; filepath.IsAbs(dir) { // the specification says to ignore relative ones
-		return filepath.Join(dir, "turnstile"), nil
+		return filepath.Join(dir, "turnstile"), "", nil
 	}
 	if dir := env["LOCALAPPDATA"]; runtime.GOOS == "windows" && dir != "" {
-		return filepath.Join(dir, "turnstile"), nil
+		return filepath.Join(dir, "turnstile"), "", nil
 	}
-	home := env["HOME"]
+	home = env["HOME"]
 	if home == "" { // a system service: it must find the same directory as this user's shells
 		if u, err := user.Current(); err == nil {
 			home = u.HomeDir
 		}
 	}
 	if !filepath.IsAbs(home) {
-		return "", errors.New("there is no place for this user's own server: " + elsewhere)
+		return "", "", errors.New("there is no place for this user's own server: " + Elsewhere)
 	}
-	return filepath.Join(home, ".local", "state", "turnstile"), nil
+	return filepath.Join(home, ".local", "state", "turnstile"), home, nil
 }
 
 // isAddress reports whether --connect can name a socket, as Addresses promises.
@@ -187,13 +194,16 @@ func (s *Server) Ensure(ctx context.Context) error {
 // start starts the server and returns when it answers. If several processes call it, one starts the server.
 func (s *Server) start(ctx context.Context) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
-		return fmt.Errorf("cannot keep this user's own server: %w; %s", err, elsewhere)
+		return fmt.Errorf("cannot keep this user's own server: %w; %s", err, Elsewhere)
 	}
 	if !ours(s.dir) {
 		return fmt.Errorf("%s belongs to another user: "+
 			"set XDG_STATE_HOME to a directory of yours, or name a server with --connect", s.dir)
 	}
 	unlock, err := LockFile(ctx, filepath.Join(s.dir, "start.lock"))
+	if _, unusable := errors.AsType[*fs.PathError](err); unusable {
+		return fmt.Errorf("cannot keep this user's own server: %w; %s", err, Elsewhere)
+	}
 	if err != nil {
 		return fmt.Errorf("waiting for another turnstile to start this user's own server: %w", err)
 	}
@@ -234,7 +244,7 @@ func (s *Server) spawn(ctx context.Context) error {
 	}
 	log, begin, err := s.openLog()
 	if err != nil {
-		return fmt.Errorf("cannot keep this user's own server: %w; %s", err, elsewhere)
+		return fmt.Errorf("cannot keep this user's own server: %w; %s", err, Elsewhere)
 	}
 	defer log.Close()
 	exe, err := Executable()

@@ -104,6 +104,9 @@ func (a *Access) Explain(ctx context.Context, client *zk.Client, err error) erro
 		return supervise.AsSignal(cause)
 	case cause != nil:
 		return cause
+	case errors.Is(err, zk.NoNode) && pathOf(err, a.Path) == "/": // which every server has
+		const format = "/: no such node: the chroot of --connect does not exist: %s"
+		return &Error{Code: ExitMissing, Err: fmt.Errorf(format, a.Connection.Where())}
 	case errors.Is(err, zk.NoNode):
 		return &Error{Code: ExitMissing, Err: fmt.Errorf("%s: no such node", pathOf(err, a.Path))}
 	}

@@ -30,14 +30,37 @@ func (a *acl) String() string { return a.text }
 func (a *acl) Set(s string) error {
 	list, err := ParseACL(s)
 	if err == nil {
-		a.text, a.list = s, list
+		a.text, a.list = word(s), list
 	}
 	return err
 }
 
+// word returns a word for a list as it is written here, and any other text as it is: people write Open, too.
+func word(s string) string {
+	for _, w := range []string{aclOpen, aclCreator} {
+		if strings.EqualFold(s, w) {
+			return w
+		}
+	}
+	return s
+}
+
+// schemes are those of ZooKeeper's own providers. Servers know them in this spelling only.
+var schemes = []string{"world", "auth", "digest", "ip", "sasl", "x509", "ensemble"}
+
+// checkScheme refuses a scheme that no server knows, but for its spelling.
+func checkScheme(scheme string) error {
+	for _, s := range schemes {
+		if scheme != s && strings.EqualFold(scheme, s) {
+			return fmt.Errorf("the scheme %q must be written %s", scheme, s)
+		}
+	}
+	return nil
+}
+
 // ParseACL reads an access control list as --acl takes it. It is nil if it is open to all.
 func ParseACL(s string) ([]zk.ACL, error) {
-	switch s {
+	switch word(s) {
 	case aclOpen:
 		return nil, nil
 	case aclCreator:
@@ -97,6 +120,9 @@ func cutACL(s string) (entry zk.ACL, rest string, more bool, err error) {
 	if !isWord(scheme) || i < 0 {
 		return entry, "", false, fmt.Errorf("%q must be %s, %s, or scheme:id:rights such as sasl:ann:cdrwa (several "+
 			"separated by commas; an id that has a comma in double quotes)", text, aclOpen, aclCreator)
+	}
+	if err := checkScheme(scheme); err != nil {
+		return entry, "", false, err
 	}
 	id := after[:i]
 	if from > 0 {

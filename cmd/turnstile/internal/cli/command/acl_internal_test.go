@@ -35,6 +35,32 @@ func TestListsOfEntriesAreRead(t *testing.T) {
 	}
 }
 
+func TestWordsForListsHaveAnyCase(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]acl{
+		"Open": {text: aclOpen}, "CREATOR": {text: aclCreator, list: zk.CreatorACL()},
+	} {
+		var got acl
+		if err := got.Set(text); err != nil || got.text != want.text || !slices.Equal(got.list, want.list) {
+			t.Errorf("%s: got %+v %v, want %+v", text, got, err, want)
+		}
+	}
+}
+
+func TestASchemeInAnotherCaseIsRefused(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"World:anyone:r": "world", "sasl:ann:r,DIGEST:bob:x=:r": "digest", "X509:CN=a,O=b:r": "x509",
+	} {
+		if _, err := ParseACL(text); err == nil || !strings.Contains(err.Error(), "must be written "+want) {
+			t.Errorf("%s: got %v, want how to write %s", text, err, want)
+		}
+	}
+	if _, err := ParseACL("Custom:ann:r"); err != nil { // a provider of the server's own
+		t.Error(err)
+	}
+}
+
 // A slip must not make one identity, with a comma in it, of two entries: that would take rights from one of them.
 func TestListsWithASlipAreRefused(t *testing.T) {
 	t.Parallel()

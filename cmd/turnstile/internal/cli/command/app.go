@@ -103,6 +103,9 @@ func (a *App) Bytes(data []byte) []byte {
 
 // OutputError is the error of output that cannot be written. If its reader has gone, as with "| head -1", there is
 // nothing to say. Otherwise it says whether the command has done its work: who repeats it would do it twice.
+//
+// A standard output that is closed, as with ">&-", has no error: Go's runtime opens /dev/null in its place before any
+// of our code runs, in the same mode as Python's subprocess.DEVNULL and daemon(3), whose output is to be lost.
 func (a *App) OutputError(err error) error {
 	_, already := errors.AsType[*Error](err)
 	switch {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"strings"
@@ -98,6 +99,11 @@ func (c *Connection) config(log *slog.Logger) (zk.Config, error) {
 	if err := c.checkOwn(); err != nil {
 		return cfg, err
 	}
+	const least, most = time.Millisecond, math.MaxInt32 * time.Millisecond // of the protocol
+	if cfg.Timeout < least || cfg.Timeout > most {
+		return cfg, fmt.Errorf("%s must be from %v to %v: %v",
+			Source(c.flags.Lookup("session-timeout")), least, most.Truncate(time.Hour), cfg.Timeout)
+	}
 	if err := ownserver.CheckSockets(strings.Split(c.Servers, ",")...); err != nil {
 		return cfg, fmt.Errorf("--connect: %w", err)
 	}
@@ -109,6 +115,9 @@ func (c *Connection) config(log *slog.Logger) (zk.Config, error) {
 		scheme, credentials, ok := strings.Cut(entry, ":")
 		if !ok || scheme == "" {
 			return cfg, errors.New("--auth must be scheme:credentials, such as digest:user:password")
+		}
+		if err := checkScheme(scheme); err != nil {
+			return cfg, fmt.Errorf("--auth: %w", err)
 		}
 		if user, password, _ := strings.Cut(credentials, ":"); scheme == "digest" && (user == "" || password == "") {
 			return cfg, errors.New("--auth digest:user:password lacks the user or the password")
@@ -268,6 +277,10 @@ func (c *Connection) Unanswered(err error, client *zk.Client) error {
 	return err
 }
 
+// shortTimeout is a session timeout that a server far away or a busy one may need for an answer: an attempt to connect
+// may take no longer.
+const shortTimeout = time.Second
+
 // NoServer is the error of a server that does not answer, or not as it should: with why, if that is known, and what to
 // do.
 func (c *Connection) NoServer(why error) error {
@@ -276,6 +289,9 @@ func (c *Connection) NoServer(why error) error {
 		hint = "its log is " + c.own.Log()
 	} else if refusal, ok := c.refused(why); ok {
 		what, hint = "cannot use the server at", refusal
+	}
+	if c.SessionTimeout() < shortTimeout {
+		hint += fmt.Sprintf("; --session-timeout %v may be too short for an answer", c.SessionTimeout())
 	}
 	err := fmt.Errorf("%s %s", what, c.Where())
 	if why != nil {

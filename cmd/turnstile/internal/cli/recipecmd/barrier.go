@@ -4,6 +4,7 @@ package recipecmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -27,8 +28,10 @@ together and end together.`,
 	}, newBarrierSet(app), newBarrierRemove(app), newBarrierWait(app), newBarrierEnter(app))
 }
 
-const barrierExit = "\n\nExit codes: 0; 64 usage; 69 no server, or it is unknown whether it was done: do it again;\n" +
-	"77 access denied."
+const barrierExit = `
+
+Exit codes: 0; 1 other programs have nodes below PATH; 64 usage; 69 no server, or it is unknown whether it was
+done: do it again; 77 access denied.`
 
 // simple makes a command for a barrier that does one thing.
 func simple(app *command.App, cmd *cobra.Command, state string, creates bool,
@@ -41,7 +44,11 @@ func simple(app *command.App, cmd *cobra.Command, state string, creates bool,
 		if err != nil {
 			return err
 		}
-		if err := do(b, ctx); err != nil {
+		err = do(b, ctx)
+		if errors.Is(err, zk.NotEmpty) {
+			return &command.Error{Code: command.ExitMissing, Err: err, Hint: "nothing was changed"}
+		}
+		if err != nil {
 			return err
 		}
 		if app.Did.Store(true); a.AsJSON {

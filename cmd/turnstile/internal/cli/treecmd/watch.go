@@ -45,16 +45,7 @@ Turnstile's.` +
 			return misuse("-n must not be negative; 0 means without end")
 		}
 		w := watcher{access: a, recursive: recursive, left: count, endless: count == 0}
-		for first := true; ; first = false {
-			sess, err := client.Session(ctx)
-			if err != nil {
-				return err
-			}
-			err = w.follow(ctx, sess, first)
-			if err == nil || ctx.Err() != nil || sess.Context().Err() == nil {
-				return err
-			}
-		}
+		return app.WhileRead(ctx, func(ctx context.Context) error { return w.run(ctx, client) })
 	})
 	cmd.Flags().BoolVarP(&recursive, "recursive", "r", false, "watch everything below PATH, too")
 	cmd.Flags().IntVarP(&count, "count", "n", 0, "end after so many changes; 0 means never")
@@ -67,6 +58,20 @@ type watcher struct {
 	recursive bool
 	left      int // how many changes to print yet, unless endless
 	endless   bool
+}
+
+// run prints events until enough were printed.
+func (w *watcher) run(ctx context.Context, client *zk.Client) error {
+	for first := true; ; first = false {
+		sess, err := client.Session(ctx)
+		if err != nil {
+			return err
+		}
+		err = w.follow(ctx, sess, first)
+		if err == nil || ctx.Err() != nil || sess.Context().Err() == nil {
+			return err
+		}
+	}
 }
 
 // follow prints the events of one session. It returns nil when enough were printed.

@@ -36,7 +36,8 @@ type ack struct {
 // One of the waiting goroutines sends, and takes along all that wait by then. There is one whenever some wait and
 // another transaction may be in flight.
 type acks struct {
-	co *consumer
+	co    *claimant
+	marks *marks
 
 	mu       sync.Mutex // guards what follows
 	waiting  []*ack
@@ -94,7 +95,7 @@ func (it *Item) acknowledge() error {
 	if it.rec.Group != "" {
 		return it.remove(removal{final: true})
 	}
-	as := &it.co.acks
+	as := it.co.acks
 	a := &ack{item: it, turn: make(chan bool, 1)}
 	if !as.add(a) && !<-a.turn {
 		return a.err
@@ -104,6 +105,7 @@ func (it *Item) acknowledge() error {
 	}
 	as.send(as.gather(as.maxJoined(it)))
 	as.sent()
+	it.co.handOut()
 	<-a.turn
 	return a.err
 }
@@ -131,6 +133,7 @@ func (q *Queue) DoneAll(ctx context.Context, items []*Item) error {
 			n := slices.IndexFunc(rest, func(a *ack) bool { return a.item.co != co }) // taken under another session
 			n = min(cmp.Or(max(n, 0), len(rest)), co.acks.maxJoined(rest[0].item))
 			co.acks.send(rest[:n])
+			co.handOut()
 			rest = rest[n:]
 		}
 		for _, a := range mine {
@@ -167,7 +170,7 @@ func together(list []*ack) (others []*ack) {
 // maxJoined returns how many items such as it fit into one transaction: at worst, each with a claim of its own.
 func (as *acks) maxJoined(it *Item) int {
 	each := 2*segment.OpSize + len(it.Path()) + len(it.lease.Path)
-	return max(1, min(maxJoined, (as.co.d.cfg.MaxPacket-headroom)/each))
+	return max(1, min(maxJoined, (as.co.q.cfg.MaxPacket-headroom)/each))
 }
 
 // send removes items in one transaction, and answers those that wait for it. See Item.remove for why that is
@@ -178,32 +181,32 @@ func (as *acks) send(list []*ack) {
 			answer(list, err)
 			return
 		}
-		items := make([]*Item, len(list))
+		leases := make([]*claims.Lease, len(list))
 		ops := make([]zk.Op, len(list), len(list)+2)
 		for i, a := range list {
-			items[i], ops[i] = a.item, zk.DeleteOp(a.item.Path(), -1)
+			leases[i], ops[i] = a.item.lease, zk.DeleteOp(a.item.Path(), -1)
 		}
-		as.co.marks.order.Lock()
-		e := as.co.beginAck(true, items...)
+		as.marks.order.Lock()
+		e := as.marks.begin(true, leases...)
 		sent := as.co.send(append(ops, e.Ops()...))
-		as.co.marks.order.Unlock()
+		as.marks.order.Unlock()
 		results, err := sent.Get(as.co.ctx)
 		if err == nil {
-			as.co.d.clock.saw(results[len(results)-1].Stat.Mtime) // 0 unless the transaction has set a claim's node
-			as.co.endAck(e, true)
+			as.co.q.clock.saw(results[len(results)-1].Stat.Mtime) // 0 unless the transaction has set a claim's node
+			as.marks.end(e, true)
 			answer(list, nil)
 			return
 		}
 		failed, refused := errors.AsType[*zk.MultiError](err)
 		switch {
 		case refused && failed.Index < len(list):
-			as.co.endAck(e, false)
+			as.marks.end(e, false)
 			list = as.without(list, failed)
 		case refused && errors.Is(failed, zk.NoNode):
-			as.co.endAck(e, false)
+			as.marks.end(e, false)
 			as.co.claimRemoved()
 		case zk.OutcomeOf(err) != zk.Unknown:
-			as.co.endAck(e, false)
+			as.marks.end(e, false)
 			if err := as.co.again(err); err != nil {
 				answer(list, err)
 				return
@@ -226,7 +229,7 @@ func answer(list []*ack, err error) {
 func (as *acks) without(list []*ack, failed *zk.MultiError) []*ack {
 	a := list[failed.Index]
 	if errors.Is(failed, zk.NoNode) {
-		as.co.finished(a.item)
+		as.co.finished(a.item.lease)
 		answer([]*ack{a}, errItemRemoved)
 	} else {
 		answer([]*ack{a}, as.co.orLost(failed))
@@ -242,7 +245,7 @@ func (as *acks) resolve(list []*ack, e *claims.Ack, ops []zk.Op, err error) []*a
 	}
 	there, lookErr := as.co.remaining(paths...)
 	if lookErr != nil {
-		as.co.endAck(e, false)
+		as.marks.end(e, false)
 		answer(list, as.co.orLost(errors.Join(err, lookErr)))
 		return nil
 	}
@@ -254,14 +257,14 @@ func (as *acks) resolve(list []*ack, e *claims.Ack, ops []zk.Op, err error) []*a
 			gone = append(gone, a)
 		}
 	}
-	as.co.endAck(e, len(left) == 0)
+	as.marks.end(e, len(left) == 0)
 	if len(left) == 0 {
 		answer(gone, nil)
 		return nil
 	}
 	// The transaction was not done: an item that does not exist has gone some other way.
 	for _, a := range gone {
-		as.co.finished(a.item)
+		as.co.finished(a.item.lease)
 	}
 	answer(gone, errItemRemoved)
 	return left

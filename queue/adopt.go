@@ -20,17 +20,17 @@ import (
 // that went before are seen. Consumers are listed once more after the claims: see listClaims. It does not list the free
 // claims again if they were listed just now, after that watch was set.
 func (f *fetcher) leftBehind(ctx context.Context, listed []string) ([]claim, error) {
-	d := f.co.d
+	q := f.co.q
 	known := f.co.claims.Knows(claims.Consumers)
 	if !known {
-		_, _, w, err := f.co.sess.ChildrenW(ctx, d.layout.path(dirConsumers))
+		_, _, w, err := f.co.sess.ChildrenW(ctx, q.layout.path(dirConsumers))
 		if err != nil {
 			return nil, err
 		}
 		b := f.co.sess.Batch()
-		claimed, consumers := b.Children(d.layout.path(dirClaims)), b.Children(d.layout.path(dirConsumers))
+		claimed, consumers := b.Children(q.layout.path(dirClaims)), b.Children(q.layout.path(dirConsumers))
 		b.Send()
-		list, live, err := d.layout.owned(ctx, claimed, consumers)
+		list, live, err := q.layout.owned(ctx, claimed, consumers)
 		if err != nil {
 			w.Close()
 			return nil, err
@@ -44,11 +44,11 @@ func (f *fetcher) leftBehind(ctx context.Context, listed []string) ([]claim, err
 	}
 	if !known || listed == nil {
 		var err error
-		if listed, _, err = f.co.sess.Children(ctx, d.layout.path(dirFree)); err != nil {
+		if listed, _, err = f.co.sess.Children(ctx, q.layout.path(dirFree)); err != nil {
 			return nil, err
 		}
 	}
-	free, err := d.layout.freed(zk.Children{Names: listed}, nil)
+	free, err := q.layout.freed(zk.Children{Names: listed}, nil)
 	f.co.claims.SetFreeClaims(len(free))
 	return inPlace(append(free, f.orphans...)), err
 }
@@ -87,7 +87,7 @@ func (f *fetcher) metNone() { f.spread = max(1, f.spread-(f.spread+7)/8) }
 // adopt takes over a claim that was given back, or left behind by a consumer that is gone. Items that were delivered
 // there count as tried. What there is no room for becomes free claims, as many as there are consumers.
 func (f *fetcher) adopt(ctx context.Context, c *claim) (bool, error) {
-	d := f.co.d
+	q := f.co.q
 	data, stat, err := f.co.sess.Get(ctx, c.path)
 	if errors.Is(err, zk.NoNode) {
 		f.adopted(c)
@@ -120,7 +120,7 @@ func (f *fetcher) adopt(ctx context.Context, c *claim) (bool, error) {
 	}
 	free = slices.DeleteFunc(free, func(s claims.Range) bool { return !left(s) })
 	s = s.UpTo(s.First + room - 1)
-	ready := d.layout.readyList(c.Priority)
+	ready := q.layout.readyList(c.Priority)
 	l := f.newLease(ready, c.At(s.First), s)
 	ops := append([]zk.Op{takeOver(c.path, stat.Version)}, f.makeFree(ready, l.Place, free)...)
 	if err := f.make(l, ops...); err != nil {
@@ -139,7 +139,7 @@ func (f *fetcher) adopt(ctx context.Context, c *claim) (bool, error) {
 // there is one, and returns a function that tells whether something is left of a part of it. No other consumer
 // finishes what that one had claimed, so an item that does not exist now never will.
 func (f *fetcher) unfinished(ctx context.Context, c *claim, s *claims.Range) (func(claims.Range) bool, error) {
-	items, err := f.co.d.layout.readyList(c.Priority).Items(ctx, f.co.sess, c.Segment)
+	items, err := f.co.q.layout.readyList(c.Priority).Items(ctx, f.co.sess, c.Segment)
 	if err != nil {
 		return nil, err
 	}

@@ -26,9 +26,27 @@ type base struct {
 	dead   chan struct{} // one slot: there is another dead letter
 	look   bool          // it only looks: it makes no node, so one may be missing
 
-	mu    sync.Mutex  // guards known
-	known *zk.Session // under which all the queue's nodes existed
+	mu    sync.Mutex     // guards known, and that nothing begins once the queue is closed
+	known *zk.Session    // under which all the queue's nodes existed
+	wg    sync.WaitGroup // goroutines in the background
 }
+
+// unlessClosed calls f unless the queue is closed, and reports whether it has. The queue is not closed meanwhile.
+func (b *base) unlessClosed(f func()) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ctx.Err() != nil {
+		return false
+	}
+	f()
+	return true
+}
+
+// background runs f in the background unless the queue is closed. Close waits for it.
+func (b *base) background(f func()) { b.unlessClosed(func() { b.wg.Go(f) }) }
+
+// stopAll ends what goes on in the queue, and reports whether it is the first to do so.
+func (b *base) stopAll() bool { return b.unlessClosed(func() { b.stop(ErrClosed) }) }
 
 // run is attempt.Run under a session under which the queue's nodes exist. It also calls try again if one of them has
 // gone.

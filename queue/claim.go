@@ -114,6 +114,6 @@ func inPlace(list []claim) []claim {
 }
 
 // freePath returns the path of a new free claim that begins at a place.
-func (co *consumer) freePath(at claims.Place) string {
-	return co.d.layout.path(dirFree, claimName(at, freeOwner, co.nextSerial()))
+func (co *claimant) freePath(at claims.Place) string {
+	return co.q.layout.path(dirFree, claimName(at, freeOwner, co.nextSerial()))
 }

@@ -50,7 +50,7 @@ func (f *fetcher) makeFree(ready *segment.List, at claims.Place, free []claims.R
 	var ops []zk.Op
 	for _, s := range free {
 		path := f.co.freePath(at.At(s.First))
-		ops = append(ops, f.co.d.layout.store.CreateOp(path, s.Encode()))
+		ops = append(ops, f.co.q.layout.store.CreateOp(path, s.Encode()))
 	}
 	if len(free) > 0 {
 		ops = append(ops, zk.SetOp(ready.Change, nil, -1))
@@ -61,14 +61,14 @@ func (f *fetcher) makeFree(ready *segment.List, at claims.Place, free []claims.R
 // maxParts is how many free claims one transaction may create: those that fit into a packet, and no more than are
 // taken while they are fresh.
 func (f *fetcher) maxParts() int {
-	each := 3*segment.OpSize + len(f.co.d.layout.root) + f.co.d.layout.store.ACLSize()
-	return max(1, min(64, (f.co.d.cfg.MaxPacket-headroom)/each))
+	each := 3*segment.OpSize + len(f.co.q.layout.root) + f.co.q.layout.store.ACLSize()
+	return max(1, min(64, (f.co.q.cfg.MaxPacket-headroom)/each))
 }
 
 // newLease returns what is to be a claim of a range that begins at a place.
 func (f *fetcher) newLease(ready *segment.List, at claims.Place, s claims.Range) *claims.Lease {
-	path := f.co.d.layout.path(dirClaims, claimName(at, f.co.id, f.co.nextSerial()))
-	return f.co.claims.NewLease(path, ready, at, s, f.co.d.demand())
+	path := f.co.q.layout.path(dirClaims, claimName(at, f.co.id, f.co.nextSerial()))
+	return f.co.claims.NewLease(path, ready, at, s, f.takers.demand())
 }
 
 // errTaken says that another consumer was quicker to claim the same.
@@ -77,12 +77,12 @@ var errTaken = fmt.Errorf("%w, and has claimed the same", errAgain)
 // make creates a claim's node in one transaction with other operations, the first of which is refused if another
 // consumer was quicker: then it returns errTaken.
 func (f *fetcher) make(l *claims.Lease, ops ...zk.Op) error {
-	d := f.co.d
-	ops = append([]zk.Op{zk.CheckOp(f.co.node, -1), d.layout.store.CreateOp(l.Path, l.Range().Encode())}, ops...)
+	q := f.co.q
+	ops = append([]zk.Op{zk.CheckOp(f.co.node, -1), q.layout.store.CreateOp(l.Path, l.Range().Encode())}, ops...)
 	own := len(ops)
-	ops = append(ops, zk.CheckOp(d.layout.path(dirGate), f.gate))
+	ops = append(ops, zk.CheckOp(q.layout.path(dirGate), f.gate))
 	if f.limit != nil {
-		ops = append(ops, f.limit.op(d, l.Size))
+		ops = append(ops, f.limit.op(q, l.Size))
 	}
 	for {
 		results, err := f.co.sess.Multi(f.co.ctx, ops...)
@@ -96,7 +96,7 @@ func (f *fetcher) make(l *claims.Lease, ops ...zk.Op) error {
 			f.co.Gone(f.co.node)
 			return f.co.err()
 		case refused && failed.Index == 1 && errors.Is(failed, zk.NoNode):
-			d.recheckNodes()
+			q.recheckNodes()
 			return errAgain
 		case refused && failed.Index >= own && errors.Is(failed, zk.BadVersion):
 			// Another consumer has used the rate, or the gate node has changed: then the event of its watch came before
@@ -106,7 +106,7 @@ func (f *fetcher) make(l *claims.Lease, ops ...zk.Op) error {
 			f.metOthers()
 			return errTaken
 		case refused && errors.Is(failed, zk.NoNode): // another client has removed the change node, or the directory
-			d.recheckNodes()
+			q.recheckNodes()
 			return cmp.Or(l.List.Mend(f.co.ctx, f.co.sess), errAgain)
 		case zk.OutcomeOf(err) != zk.Unknown:
 			if err := f.co.again(err); err != nil {
@@ -128,7 +128,7 @@ func (f *fetcher) make(l *claims.Lease, ops ...zk.Op) error {
 
 // remaining is exist for nodes that only the owner of this consumer's claims removes. It returns ErrClaimLost if the
 // consumer's node is not its own any more: then another consumer may have removed them.
-func (co *consumer) remaining(paths ...string) ([]zk.Existence, error) {
+func (co *claimant) remaining(paths ...string) ([]zk.Existence, error) {
 	there, err := co.exist(append(slices.Clone(paths), co.node)...) // the node last: it was there when the others went
 	if err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func (co *consumer) remaining(paths ...string) ([]zk.Existence, error) {
 }
 
 // stillOwner returns ErrClaimLost if the consumer's node is not its own any more.
-func (co *consumer) stillOwner(node zk.Existence) error {
+func (co *claimant) stillOwner(node zk.Existence) error {
 	if node.Exists && !co.replaced(node.Stat) {
 		return nil
 	}
@@ -146,7 +146,7 @@ func (co *consumer) stillOwner(node zk.Existence) error {
 }
 
 // exist tells which nodes exist, after everything that this session has sent before was done or never will be.
-func (co *consumer) exist(paths ...string) ([]zk.Existence, error) {
+func (co *claimant) exist(paths ...string) ([]zk.Existence, error) {
 	there, err := attempt.Ask(co.ctx, co.sess, func() ([]zk.Existence, error) {
 		b := co.sess.Batch()
 		passed := attempt.Fence(b)

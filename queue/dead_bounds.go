@@ -34,7 +34,7 @@ func (c *Config) bounded() bool { return c.MaxDead > 0 || c.KeepDead > 0 }
 // each dead letter of its own, and every minute. If that fails, a later attempt or another consumer does it.
 //
 // It does not wake when the next letter becomes too old: all consumers would, at the same moment, for every letter.
-func (d *dispatcher) keepBounds(co *consumer) {
+func (d *dispatcher) keepBounds(co *claimant) {
 	ctx, cancel := context.WithCancel(co.ctx)
 	defer cancel()
 	defer context.AfterFunc(d.ctx, cancel)()
@@ -54,9 +54,9 @@ func (d *dispatcher) keepBounds(co *consumer) {
 }
 
 // trim removes the dead letters that are too many or too old, the oldest first.
-func (l *deadLetters) trim(ctx context.Context, co *consumer) {
+func (l *deadLetters) trim(ctx context.Context, co *claimant) {
 	if l.cfg.KeepDead > 0 {
-		if err := co.fetcher.askTime(ctx); err != nil {
+		if err := co.askTime(ctx); err != nil {
 			return
 		}
 	} else if excess, err := l.excess(ctx, co.sess); err != nil || excess <= 0 {

@@ -140,21 +140,21 @@ func (r reader) buckets(ctx context.Context) (buckets []bucket, stat zk.Stat, er
 
 // askTime learns the servers' time if it is unknown, or was learned so long ago that it may have changed: by a write
 // to the consumer's own node, since only a write tells it.
-func (f *fetcher) askTime(ctx context.Context) error {
-	if f.co.d.clock.fresh() {
+func (co *claimant) askTime(ctx context.Context) error {
+	if co.q.clock.fresh() {
 		return nil
 	}
-	stat, err := f.co.sess.Set(ctx, f.co.node, f.co.about, -1)
-	if err == nil && f.co.replaced(stat) {
+	stat, err := co.sess.Set(ctx, co.node, co.about, -1)
+	if err == nil && co.replaced(stat) {
 		err = zk.NoNode
 	}
 	switch {
 	case err == nil:
-		f.co.d.clock.saw(stat.Mtime)
+		co.q.clock.saw(stat.Mtime)
 		return nil
 	case errors.Is(err, zk.NoNode):
-		f.co.Gone(f.co.node)
-		return f.co.err()
+		co.Gone(co.node)
+		return co.err()
 	}
 	return err
 }

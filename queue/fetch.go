@@ -17,7 +17,10 @@ import (
 // fetcher is the part of a consumer that looks for items, claims them, and moves delayed ones. Only the goroutine of
 // serve uses it.
 type fetcher struct {
-	co *consumer
+	co       *claimant
+	takers   *takers
+	returner *returner
+	bad      []claims.Buffered // what it has claimed and nothing delivers; its caller calls consumer.bury
 
 	priorities []int   // that have ready lists
 	orphans    []claim // claims of consumers that were gone when the list of consumers last changed
@@ -49,9 +52,9 @@ func (f *fetcher) fetch(ctx context.Context, more bool) (found bool, err error) 
 	limit, last, has := f.co.claims.BeginFetch(more)
 	defer func() { f.co.claims.EndFetch(err != nil) }()
 	has = has && !more
-	if f.co.d.trying() {
+	if f.takers.trying() {
 		// A taker that does not want to wait learns what is true now, not what a server that lags behind believes.
-		if err := f.co.sess.Sync(ctx, f.co.d.layout.root); err != nil {
+		if err := f.co.sess.Sync(ctx, f.co.q.layout.root); err != nil {
 			return false, err
 		}
 	}
@@ -113,8 +116,8 @@ func (f *fetcher) glance(ctx context.Context) (free []string, delays int32, err 
 	if !f.co.claims.Knows(claims.Consumers) {
 		return nil, -1, nil
 	}
-	nodes, err := f.co.d.layout.store.MultiRead(ctx, f.co.sess,
-		zk.GetOp(f.co.d.layout.path(dirDelayed)), zk.ChildrenOp(f.co.d.layout.path(dirFree)))
+	nodes, err := f.co.q.layout.store.MultiRead(ctx, f.co.sess,
+		zk.GetOp(f.co.q.layout.path(dirDelayed)), zk.ChildrenOp(f.co.q.layout.path(dirFree)))
 	if err != nil || nodes == nil {
 		return nil, -1, err
 	}
@@ -135,7 +138,7 @@ func (f *fetcher) listPriorities(ctx context.Context) error {
 	if f.co.claims.Knows(claims.Priorities) {
 		return nil
 	}
-	names, _, w, err := f.co.sess.ChildrenW(ctx, f.co.d.layout.path(dirReady))
+	names, _, w, err := f.co.sess.ChildrenW(ctx, f.co.q.layout.path(dirReady))
 	if err != nil {
 		return err
 	}
@@ -147,7 +150,7 @@ func (f *fetcher) listPriorities(ctx context.Context) error {
 // claimFrom claims the next items of a ready list. It returns false if there are none; then it sets a watch, if arm
 // says so, and reports that: the caller looks once more.
 func (f *fetcher) claimFrom(ctx context.Context, priority int, arm bool) (found, set bool, err error) {
-	ready := f.co.d.layout.readyList(priority)
+	ready := f.co.q.layout.readyList(priority)
 	if f.co.claims.KnowsEmpty(priority) {
 		return false, false, nil
 	}
@@ -232,7 +235,7 @@ func (f *fetcher) after(ctx context.Context, ready *segment.List, n int) (int, e
 
 // tidy removes the list's empty segments before the n-th, without waiting.
 func (f *fetcher) tidy(ready *segment.List, n int) {
-	f.co.d.background(func() {
+	f.co.q.background(func() {
 		list, err := ready.Segments(f.co.ctx, f.co.sess)
 		if err == nil { // or the next consumer that moves the cursor does it
 			before, _ := slices.BinarySearch(list, n)

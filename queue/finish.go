@@ -33,7 +33,7 @@ func (it *Item) Done(ctx context.Context, ops ...zk.Op) error {
 
 // tellDone calls the hook. Ctx is that of the caller, which may have left.
 func (it *Item) tellDone(ctx context.Context) {
-	if hook := it.co.d.cfg.Hooks.Done; hook != nil {
+	if hook := it.co.q.cfg.Hooks.Done; hook != nil {
 		hook(context.WithoutCancel(ctx), it)
 	}
 }
@@ -56,7 +56,7 @@ func (it *Item) Fail(ctx context.Context, reason error) error {
 
 // backoff returns how long after a failure of this attempt the item is ready again: it never keeps its place.
 func (it *Item) backoff() time.Duration {
-	return max(time.Millisecond, it.co.d.cfg.Backoff.Delay(it.attempt))
+	return max(time.Millisecond, it.co.q.cfg.Backoff.Delay(it.attempt))
 }
 
 // RetryError is a reason for Item.Fail, and an error for a handler of Consume to return. It says when the item is to
@@ -99,7 +99,7 @@ func (it *Item) Reject(ctx context.Context, reason string) error {
 // retry makes the item be delivered again, unless this was its last attempt. No delay is refused: the item would stay
 // claimed for a value that may be computed, and Consume would end.
 func (it *Item) retry(ctx context.Context, delay time.Duration, reason string) error {
-	limit := it.co.d.cfg.MaxAttempts
+	limit := it.co.q.cfg.MaxAttempts
 	if limit > 0 && it.attempt >= limit {
 		text := fmt.Sprintf("%d attempts failed", it.attempt)
 		if it.attempt == 1 {
@@ -129,12 +129,12 @@ func (it *Item) again(ctx context.Context, delay time.Duration, attempts int, re
 		later.Delay, later.Due = max(1, delay.Milliseconds()), 0
 		if reason != "" {
 			later.Failures = slices.Clone(later.Failures)
-			later.Fail(it.co.d.clock.now(), reason)
+			later.Fail(it.co.q.clock.now(), reason)
 		}
-		to := func() *segment.List { return it.co.d.target(&later) }
+		to := func() *segment.List { return it.co.q.target(&later) }
 		return it.remove(removal{to: to, data: later.Encode()})
 	}, func(ctx context.Context) {
-		if hook := it.co.d.cfg.Hooks.Retried; hook != nil {
+		if hook := it.co.q.cfg.Hooks.Retried; hook != nil {
 			hook(context.WithoutCancel(ctx), it, delay)
 		}
 	})
@@ -261,5 +261,5 @@ func (it *Item) failed(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("queue: item %s of %s: %w", it.ID(), it.co.d.layout.root, err)
+	return fmt.Errorf("queue: item %s of %s: %w", it.ID(), it.co.q.layout.root, err)
 }

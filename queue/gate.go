@@ -85,7 +85,7 @@ func (f *fetcher) lookAtGate(ctx context.Context) error {
 	if f.co.claims.Knows(claims.Gate) {
 		return nil
 	}
-	data, stat, w, err := f.co.sess.GetW(ctx, f.co.d.layout.path(dirGate))
+	data, stat, w, err := f.co.sess.GetW(ctx, f.co.q.layout.path(dirGate))
 	if err != nil {
 		return err
 	}
@@ -111,11 +111,8 @@ func (f *fetcher) shut(ctx context.Context, claiming bool) error {
 // stayShut does the next thing for the takers while the consumer may claim nothing, for the reason that shut tells: it
 // gives back what was claimed ahead, answers those that do not want to wait, and waits.
 func (d *dispatcher) stayShut(ctx context.Context, co *consumer, reason error) error {
-	d.mu.Lock()
-	d.more = false
 	d.takers.noteFetch()
 	trying := d.takers.trying()
-	d.mu.Unlock()
 	if !co.claims.Empty() {
 		if _, err := co.returner.returnAll(co.ctx, false); err != nil {
 			return err
@@ -132,11 +129,7 @@ func (d *dispatcher) stayShut(ctx context.Context, co *consumer, reason error) e
 			return err
 		}
 	}
-	d.mu.Lock()
-	d.takers.nothingThere(reason)
-	waiting := len(d.takers) > 0
-	d.mu.Unlock()
-	if waiting {
+	if d.takers.refuse(reason) > 0 {
 		return co.waiter.wait(ctx)
 	}
 	return nil

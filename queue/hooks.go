@@ -185,7 +185,7 @@ func (s *delivered) all() []*Item {
 // keep has the hook told when the item's claim is lost.
 func (it *Item) keep() {
 	it.co.delivered.add(it)
-	if it.co.ctx.Err() != nil { // dropConsumer may have been here before
+	if it.co.ctx.Err() != nil { // consumer.drop may have been here before
 		go it.lose()
 	}
 }
@@ -233,7 +233,7 @@ func (it *Item) ending(err error, wanted ItemEnd) ItemEnd {
 
 // tellEnded calls the hook, unless end is zero.
 func (it *Item) tellEnded(ctx context.Context, end ItemEnd) {
-	hook := it.co.d.cfg.Hooks.Ended
+	hook := it.co.q.cfg.Hooks.Ended
 	if hook == nil || end.Result == 0 {
 		return
 	}
@@ -246,7 +246,7 @@ func (it *Item) tellEnded(ctx context.Context, end ItemEnd) {
 // since it was put, or since its delay was over, or since it was its turn in its group. For an item that went back at
 // once, in its old place, and for one whose consumer was lost, earlier deliveries count as well.
 func (it *Item) Waited() time.Duration {
-	now := it.co.d.clock.now()
+	now := it.co.q.clock.now()
 	if now == 0 {
 		return 0
 	}

@@ -52,7 +52,7 @@ func (it *Item) ID() string { return it.rec.ID.String() }
 func (it *Item) Headers() map[string]string { return maps.Clone(it.rec.Headers) }
 
 // Queue returns the path of the item's queue.
-func (it *Item) Queue() string { return it.co.d.layout.root }
+func (it *Item) Queue() string { return it.co.q.layout.root }
 
 // Priority returns the item's priority.
 func (it *Item) Priority() int { return it.lease.Priority }
@@ -146,5 +146,5 @@ func (it *Item) Timeout() time.Duration {
 	if it.rec.Timeout > 0 {
 		return time.Duration(it.rec.Timeout) * time.Millisecond
 	}
-	return it.co.d.cfg.Timeout
+	return it.co.q.cfg.Timeout
 }

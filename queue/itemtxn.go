@@ -46,9 +46,9 @@ func (it *Item) remove(r removal) error {
 			end, err = c.Find(co.ctx, co.sess)
 		}
 		if err == nil && r.final && it.rec.Group != "" {
-			next, err = co.d.succeed(co.ctx, co.sess, it.rec.Group)
+			next, err = co.q.succeed(co.ctx, co.sess, it.rec.Group)
 		}
-		p := co.d.layout.store.NewTxn()
+		p := co.q.layout.store.NewTxn()
 		if err == nil {
 			if c != nil {
 				p.Assume(c, end)
@@ -57,7 +57,7 @@ func (it *Item) remove(r removal) error {
 			err = next.append(co.ctx, co.sess, p)
 		}
 		if err == nil && len(r.ops) > 0 && receipt == nil {
-			receipt, err = co.d.receipts.Get(co.ctx, co.sess)
+			receipt, err = co.receipts.Get(co.ctx, co.sess)
 		}
 		switch {
 		case errors.Is(err, errAgain):
@@ -69,7 +69,7 @@ func (it *Item) remove(r removal) error {
 			continue
 		}
 		co.marks.order.Lock()
-		e := co.beginAck(c == nil, it)
+		e := co.marks.begin(c == nil, it.lease)
 		own := e.Ops()
 		guards := slices.Concat([]zk.Op{zk.DeleteOp(path, -1), own[0]}, r.ops, next.ops, own[1:])
 		claims := len(guards) // the index behind our operations on claims
@@ -87,44 +87,46 @@ func (it *Item) remove(r removal) error {
 		results, err := sent.Get(co.ctx)
 		if err == nil {
 			p.Done(results)
-			it.co.d.clock.saw(results[len(guards)-1].Stat.Mtime) // 0 unless the last guard has set something
+			it.co.q.clock.saw(results[len(guards)-1].Stat.Mtime) // 0 unless the last guard has set something
 			if receipt != nil {
 				receipt.Done()
 			}
-			co.endAck(e, true)
+			co.marks.end(e, true)
+			co.handOut()
 			return nil
 		}
 		failed, refused := errors.AsType[*zk.MultiError](err)
 		switch {
 		case refused && failed.Index == 0 && errors.Is(failed, zk.NoNode):
-			co.endAck(e, false)
-			co.finished(it) // there is nothing left to claim
+			co.marks.end(e, false)
+			co.finished(it.lease) // there is nothing left to claim
 			return errItemRemoved
 		case refused && errors.Is(failed, zk.NoNode) &&
 			(failed.Index == 1 || failed.Index >= 2+len(r.ops)+len(next.ops) && failed.Index < claims):
-			co.endAck(e, false)
+			co.marks.end(e, false)
 			co.claimRemoved()
 			return co.err()
 		case refused && failed.Index == claims && receipt != nil &&
 			(errors.Is(failed, zk.NoNode) || errors.Is(failed, zk.BadVersion)):
-			co.endAck(e, false)
+			co.marks.end(e, false)
 			receipt = nil // it was swept away
 			continue
 		case p.Stale(err), refused && next.changed(failed, 2+len(r.ops)):
-			co.endAck(e, false)
+			co.marks.end(e, false)
 			continue
 		case refused && failed.Index >= 2 && failed.Index < 2+len(r.ops):
-			co.endAck(e, false)
+			co.marks.end(e, false)
 			return co.orLost(ofCaller(failed, 2, len(r.ops)))
 		case zk.OutcomeOf(err) != zk.Unknown:
-			co.endAck(e, false)
+			co.marks.end(e, false)
 			if err := co.again(err); err != nil {
 				return err
 			}
 			continue
 		}
 		done, lookErr := co.wasDone(path, receipt, stamp)
-		co.endAck(e, done)
+		co.marks.end(e, done)
+		co.handOut()
 		if lookErr != nil {
 			receipt = nil
 		}
@@ -147,7 +149,7 @@ func (it *Item) remove(r removal) error {
 func (co *consumer) wasDone(path string, receipt *attempt.Receipt, stamp string) (bool, error) {
 	if receipt != nil {
 		session := func(context.Context) (*zk.Session, error) { return co.sess, co.err() }
-		n, err := receipt.Resolve(co.ctx, session, []string{stamp}, co.d.clock.saw)
+		n, err := receipt.Resolve(co.ctx, session, []string{stamp}, co.q.clock.saw)
 		switch {
 		case err == nil:
 			return n == 1, nil
@@ -169,11 +171,11 @@ func (co *consumer) wasDone(path string, receipt *attempt.Receipt, stamp string)
 
 // keep gives back a receipt, if there is one. After Close nothing else would remove it.
 func (co *consumer) keep(r *attempt.Receipt) {
-	co.d.receipts.Put(r)
-	if r == nil || co.d.ctx.Err() == nil {
+	co.receipts.Put(r)
+	if r == nil || co.q.ctx.Err() == nil {
 		return
 	}
-	for _, r := range co.d.receipts.Drain() {
+	for _, r := range co.receipts.Drain() {
 		attempt.Remove(co.sess, r.Path)
 	}
 }
@@ -186,17 +188,17 @@ func (it *Item) moveToDead(reason string) error {
 	dead.Delay, dead.Due = 0, 0
 	dead.Reason = segment.Shorten(reason)
 	data := dead.Encode()
-	if it.rec.Priority == corrupt && len(data) > it.co.d.largest() {
+	if it.rec.Priority == corrupt && len(data) > it.co.q.largest() {
 		// A node that is not an item may be as large as a packet, and then no transaction could hold it. It stays
 		// where it is, and is not delivered: the cursor is behind it.
-		it.co.finished(it)
+		it.co.finished(it.lease)
 		return nil
 	}
-	err := it.remove(removal{to: it.co.d.layout.deadLetters, data: data, final: true})
+	err := it.remove(removal{to: it.co.q.layout.deadLetters, data: data, final: true})
 	if err == nil {
-		it.co.d.died()
+		it.co.q.died()
 	}
-	if hook := it.co.d.cfg.Hooks.Dead; hook != nil && err == nil {
+	if hook := it.co.q.cfg.Hooks.Dead; hook != nil && err == nil {
 		hook(it.co.ctx, it.ID(), reason)
 	}
 	return err
@@ -205,7 +207,7 @@ func (it *Item) moveToDead(reason string) error {
 // putBack makes the item free for all, in its old place: its claim excludes it from now on, and a free claim holds
 // it. That claim counts so many tries beside the attempts that the item's data counts.
 func (it *Item) putBack(tries int) error {
-	l, co, d := it.lease, it.co, it.co.d
+	l, co, q := it.lease, it.co, it.co.q
 	if err := co.beginWrite(co.ctx, l); err != nil {
 		return co.orLost(err)
 	}
@@ -222,7 +224,7 @@ func (it *Item) putBack(tries int) error {
 		}
 		_, err := co.sess.Multi(co.ctx, own,
 			zk.CheckOp(it.Path(), -1),
-			d.layout.store.CreateOp(co.freePath(l.At(it.seq)), back.Encode()),
+			q.layout.store.CreateOp(co.freePath(l.At(it.seq)), back.Encode()),
 			zk.SetOp(l.List.Change, nil, -1))
 		failed, refused := errors.AsType[*zk.MultiError](err)
 		switch {
@@ -231,7 +233,7 @@ func (it *Item) putBack(tries int) error {
 			co.claimRemoved()
 			return co.err()
 		case refused && failed.Index == 1 && errors.Is(failed, zk.NoNode):
-			co.finished(it) // there is nothing left to give back
+			co.finished(it.lease) // there is nothing left to give back
 			return errItemRemoved
 		case refused && failed.Index == 3 && errors.Is(failed, zk.NoNode):
 			if err := l.List.Mend(co.ctx, co.sess); err != nil { // another client has removed the change node

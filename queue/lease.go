@@ -16,8 +16,8 @@ import (
 const maxLarge = 4
 
 // giveBack makes the claimed items from the given one on free for all, in their places.
-func (co *consumer) giveBack(ctx context.Context, l *claims.Lease, from int) error {
-	d, sess := co.d, co.sess
+func (co *claimant) giveBack(ctx context.Context, l *claims.Lease, from int) error {
+	q, sess := co.q, co.sess
 	if err := co.beginWrite(ctx, l); err != nil {
 		return err
 	}
@@ -26,7 +26,7 @@ func (co *consumer) giveBack(ctx context.Context, l *claims.Lease, from int) err
 		rest, kept, last := l.GiveBack(from)
 		ops := []zk.Op{
 			zk.DeleteOp(l.Path, -1),
-			d.layout.store.CreateOp(co.freePath(l.At(from)), rest.Encode()),
+			q.layout.store.CreateOp(co.freePath(l.At(from)), rest.Encode()),
 			zk.SetOp(l.List.Change, nil, -1),
 		}
 		if !last {
@@ -50,8 +50,8 @@ func (co *consumer) giveBack(ctx context.Context, l *claims.Lease, from int) err
 				co.claimRemoved()
 				return co.err()
 			case 1: // another client has removed the directory of free claims
-				d.missing(err)
-				err = d.makeNodes(ctx, sess)
+				q.missing(err)
+				err = q.makeNodes(ctx, sess)
 			default: // or the change node
 				err = l.List.Mend(ctx, sess)
 			}
@@ -80,7 +80,7 @@ func (co *consumer) giveBack(ctx context.Context, l *claims.Lease, from int) err
 }
 
 // beginWrite waits until no other goroutine writes the claim's node, and takes the write semaphore.
-func (co *consumer) beginWrite(ctx context.Context, l *claims.Lease) error {
+func (co *claimant) beginWrite(ctx context.Context, l *claims.Lease) error {
 	writing := l.WaitToWrite()
 	defer l.WaitedToWrite()
 	select {
@@ -93,33 +93,11 @@ func (co *consumer) beginWrite(ctx context.Context, l *claims.Lease) error {
 	}
 }
 
-// beginAck begins a claims.Ack for items that are to be finished. The caller holds marks.order until it is sent.
-func (co *consumer) beginAck(room bool, items ...*Item) *claims.Ack {
-	leases := make([]*claims.Lease, len(items))
-	for i, it := range items {
-		leases[i] = it.lease
-	}
-	return co.claims.BeginAck(co.d.demand(), room, leases...)
-}
-
-// endAck ends an Ack: done says whether its transaction was done. Takers get what it has marked.
-func (co *consumer) endAck(a *claims.Ack, done bool) {
-	finished := a.End(done)
-	co.d.mu.Lock()
-	if co.d.consumer == co {
-		co.handOut(co.d.clock.now())
-	}
-	co.d.mu.Unlock()
-	for _, f := range finished {
-		co.clear(f.Lease, f.Rest)
-	}
-}
-
-// finished records that an item is finished.
-func (co *consumer) finished(it *Item) { co.clear(it.lease, it.lease.Finish(1)) }
+// finished records that an item of a claim is finished.
+func (co *claimant) finished(l *claims.Lease) { co.clear(l, l.Finish(1)) }
 
 // clear does what is left to do when items of a claim are finished.
-func (co *consumer) clear(l *claims.Lease, rest claims.Rest) {
+func (co *claimant) clear(l *claims.Lease, rest claims.Rest) {
 	switch {
 	case rest.Delete:
 		co.deleteNode(l)
@@ -133,7 +111,7 @@ func (co *consumer) clear(l *claims.Lease, rest claims.Rest) {
 
 // readNode reads the claim's node, as it is when everything that was sent before was done or never will be. It returns
 // ErrClaimLost if another consumer may have removed it.
-func (co *consumer) readNode(ctx context.Context, l *claims.Lease) (claims.Range, bool, error) {
+func (co *claimant) readNode(ctx context.Context, l *claims.Lease) (claims.Range, bool, error) {
 	data, err := attempt.Ask(ctx, co.sess, func() (zk.Data, error) {
 		b := co.sess.Batch()
 		passed := attempt.Fence(b)
@@ -167,7 +145,7 @@ func (co *consumer) readNode(ctx context.Context, l *claims.Lease) (claims.Range
 
 // deleteNode deletes the node of a claim that has no items left, in the background. If that does not succeed before
 // the session ends, the consumer that takes the claim over finds nothing in it, and removes it.
-func (co *consumer) deleteNode(l *claims.Lease) {
+func (co *claimant) deleteNode(l *claims.Lease) {
 	gone := attempt.Remove(co.sess, l.Path)
 	go func() {
 		_ = gone.Wait(context.Background()) // it ends with the session
@@ -177,7 +155,7 @@ func (co *consumer) deleteNode(l *claims.Lease) {
 
 // tidy removes the lease's segment if that is empty and will stay so, without waiting. It keeps the last segment, in
 // which the list may go on: the consumer that moves the cursor into the next segment removes those before it.
-func (co *consumer) tidy(l *claims.Lease) {
+func (co *claimant) tidy(l *claims.Lease) {
 	if l.InLastSegment() {
 		return
 	}

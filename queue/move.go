@@ -45,9 +45,9 @@ func (m *mover) moveAll(ctx context.Context, items []*delayedItem) error {
 // move moves as many items as fit into one transaction to their list, and returns how many. It returns errAgain if it
 // does not know: then the items' nodes tell, when they are read again.
 func (m *mover) move(ctx context.Context, items []*delayedItem) (int, error) {
-	co, d := m.co, m.co.d
+	co, q := m.co, m.co.q
 	to := items[0].to
-	p := d.layout.store.NewTxn()
+	p := q.layout.store.NewTxn()
 	p.Packet = cmp.Or(m.f.packet, p.Packet)
 	if err := p.Find(co.ctx, co.sess, to); err != nil {
 		return 0, err
@@ -65,7 +65,7 @@ func (m *mover) move(ctx context.Context, items []*delayedItem) (int, error) {
 			if err != nil {
 				return 0, err
 			}
-			x.rec = x.become(&zk.Data{Data: data, Stat: stat}, d.clock.now())
+			x.rec = x.become(&zk.Data{Data: data, Stat: stat}, q.clock.now())
 		}
 		data := x.rec.Encode()
 		if i > 0 && (i == segment.ReadChunk || !p.Fits(to, len(data)+segment.OpSize+len(x.path))) {
@@ -81,14 +81,14 @@ func (m *mover) move(ctx context.Context, items []*delayedItem) (int, error) {
 	case err == nil:
 		p.Done(results)
 		if signs > 0 {
-			d.clock.saw(results[0].Stat.Mtime)
+			q.clock.saw(results[0].Stat.Mtime)
 		}
 		n := p.Guards() - signs
 		for _, x := range items[:n] {
 			if x.dead {
-				d.died()
+				q.died()
 			}
-			if hook := d.cfg.Hooks.Dead; hook != nil && x.dead {
+			if hook := q.cfg.Hooks.Dead; hook != nil && x.dead {
 				hook(co.ctx, x.rec.ID.String(), x.rec.Reason)
 			}
 		}
@@ -115,13 +115,13 @@ func (f *fetcher) moveBroke(err error) {
 	if f.breaks++; f.breaks < some {
 		return
 	}
-	f.packet = max(min(minPacket, f.co.d.cfg.MaxPacket), cmp.Or(f.packet, f.co.d.cfg.MaxPacket)/2)
+	f.packet = max(min(minPacket, f.co.q.cfg.MaxPacket), cmp.Or(f.packet, f.co.q.cfg.MaxPacket)/2)
 	pause := min(10*time.Second, 100*time.Millisecond<<min(f.breaks-some, 10))
-	f.moveAfter = f.co.d.clock.now() + pause.Milliseconds()
+	f.moveAfter = f.co.q.clock.now() + pause.Milliseconds()
 }
 
 // moverMark is the data of a bucket's node while this consumer empties it.
-func (co *consumer) moverMark() []byte { return []byte("mover " + co.id) }
+func (co *claimant) moverMark() []byte { return []byte("mover " + co.id) }
 
 // taken reports whether another consumer is emptying a bucket. Otherwise it returns the version of the bucket's node.
 func (m *mover) taken(ctx context.Context, c *segment.List) (bool, int32, error) {
@@ -132,7 +132,7 @@ func (m *mover) taken(ctx context.Context, c *segment.List) (bool, int32, error)
 	if err != nil {
 		return false, 0, err
 	}
-	age, wait := m.co.d.clock.now()-stat.Mtime, moverWait.Milliseconds()
+	age, wait := m.co.q.clock.now()-stat.Mtime, moverWait.Milliseconds()
 	_, cursor := segment.ParseCursor(data)
 	switch {
 	case cursor, string(data) == string(m.co.moverMark()), age >= wait:
@@ -149,14 +149,14 @@ func (m *mover) announce(ctx context.Context, c *segment.List, version int32) (b
 	stat, err := m.co.sess.Set(ctx, c.Dir, m.co.moverMark(), version)
 	switch {
 	case errors.Is(err, zk.BadVersion):
-		m.sooner(m.co.d.clock.now() + moverWait.Milliseconds())
+		m.sooner(m.co.q.clock.now() + moverWait.Milliseconds())
 		return false, nil
 	case errors.Is(err, zk.NoNode):
 		return false, errAgain
 	case err != nil:
 		return false, err
 	}
-	m.co.d.clock.saw(stat.Mtime)
+	m.co.q.clock.saw(stat.Mtime)
 	m.marker = c.Dir
 	return true, nil
 }
@@ -186,12 +186,12 @@ func (m *mover) clear(ctx context.Context, group []bucket, segments []*bucketSeg
 			m.passed[b] = true
 		}
 		if empty { // another client has removed its segments
-			_ = co.sess.Delete(ctx, co.d.layout.bucket(b).Dir, -1)
+			_ = co.sess.Delete(ctx, co.q.layout.bucket(b).Dir, -1)
 		}
 		if kept || last == 0 {
 			continue
 		}
-		err := co.d.layout.bucket(b).Drop(ctx, co.sess, last)
+		err := co.q.layout.bucket(b).Drop(ctx, co.sess, last)
 		switch {
 		case err == nil, errors.Is(err, zk.NoNode):
 		case errors.Is(err, zk.NotEmpty):

@@ -30,7 +30,7 @@ func TestSignOfAMoverFromAClockThatWasAheadCountsForNothing(t *testing.T) {
 			0: true, wait - 1: true, wait: false, 100 * wait: false, -wait: false,
 		} {
 			q.clock.saw(node.Stat.Mtime - behind)
-			m := &mover{co: co, f: co.fetcher}
+			m := &mover{co: co.claimant, f: co.fetcher}
 			if taken, _, err := m.taken(t.Context(), c); err != nil || taken != want {
 				t.Errorf("a mark from %d ms ahead: got %v, %v, want %v", behind, taken, err, want)
 			}

@@ -33,10 +33,10 @@ const (
 // speed only: the transaction that creates an item's new node deletes the old one, so if two consumers move an item
 // the servers refuse one.
 func (f *fetcher) promote(ctx context.Context) error {
-	d := f.co.d
+	q := f.co.q
 	m := &mover{co: f.co, f: f, passed: make(map[bucket]bool)}
 	for {
-		names, stat, err := f.co.sess.Children(ctx, d.layout.path(dirDelayed))
+		names, stat, err := f.co.sess.Children(ctx, q.layout.path(dirDelayed))
 		if err != nil {
 			return err
 		}
@@ -47,12 +47,12 @@ func (f *fetcher) promote(ctx context.Context) error {
 			}
 		}
 		if len(buckets) > 0 {
-			if err := f.askTime(ctx); err != nil {
+			if err := f.co.askTime(ctx); err != nil {
 				return err
 			}
 		}
 		due := f.co.claims.NextDue()
-		switch now := d.clock.now(); {
+		switch now := q.clock.now(); {
 		case now < f.moveAfter:
 			f.co.claims.SetNextDue(f.moveAfter)
 			return nil
@@ -74,7 +74,7 @@ func (f *fetcher) promote(ctx context.Context) error {
 // mover is a consumer that moves delayed items.
 type mover struct {
 	f      *fetcher
-	co     *consumer
+	co     *claimant
 	next   int64           // when the next of the items that stay is due, 0 if none is
 	again  bool            // the buckets have changed
 	passed map[bucket]bool // buckets that were looked at, and keep something
@@ -83,7 +83,7 @@ type mover struct {
 
 // sooner records that something is due at the given time.
 func (m *mover) sooner(at int64) {
-	at = min(at, m.co.d.clock.now()+maxDelay.Milliseconds()) // another program's node may be due at any time
+	at = min(at, m.co.q.clock.now()+maxDelay.Milliseconds()) // another program's node may be due at any time
 	if at > 0 && (m.next == 0 || at < m.next) {
 		m.next = at
 	}
@@ -95,12 +95,12 @@ func (m *mover) emptyAll(ctx context.Context, buckets []bucket) error {
 	m.again = false
 	for len(buckets) > 0 && !m.again {
 		first := buckets[0]
-		if now := m.co.d.clock.now(); first.start > now {
+		if now := m.co.q.clock.now(); first.start > now {
 			m.sooner(first.start)
 			return nil
 		}
 		n := 1
-		for n < len(buckets) && buckets[n].start < first.end() && buckets[n].start <= m.co.d.clock.now() {
+		for n < len(buckets) && buckets[n].start < first.end() && buckets[n].start <= m.co.q.clock.now() {
 			n++
 		}
 		if mine, err := m.emptyGroup(ctx, buckets[:n]); err != nil || !mine {
@@ -134,7 +134,7 @@ type delayedItem struct {
 // emptyGroup moves what it can out of the first bucket and those within its time, and removes the buckets that are
 // empty then. It returns false if another consumer is emptying them.
 func (m *mover) emptyGroup(ctx context.Context, group []bucket) (bool, error) {
-	first := m.co.d.layout.bucket(group[0])
+	first := m.co.q.layout.bucket(group[0])
 	taken, version, err := m.taken(ctx, first)
 	if err != nil || taken {
 		return false, err
@@ -184,7 +184,7 @@ func (m *mover) emptyGroup(ctx context.Context, group []bucket) (bool, error) {
 func (m *mover) list(ctx context.Context, group []bucket) (segments []*bucketSegment, whole bool, err error) {
 	co, count := m.co, 0
 	for _, b := range group {
-		c := co.d.layout.bucket(b)
+		c := co.q.layout.bucket(b)
 		numbers, err := c.Segments(ctx, co.sess)
 		if err != nil {
 			return nil, false, err
@@ -218,7 +218,7 @@ func (m *mover) list(ctx context.Context, group []bucket) (segments []*bucketSeg
 // unless they are to be split among narrower buckets; nodes that are not items to the dead letters; and items in a
 // bucket that is too wide for them to where they belong.
 func (m *mover) choose(ctx context.Context, s *bucketSegment, split bool) ([]*delayedItem, error) {
-	d := m.co.d
+	q := m.co.q
 	size := segment.ReadChunk
 	if !s.small {
 		size = maxLarge
@@ -229,7 +229,7 @@ func (m *mover) choose(ctx context.Context, s *bucketSegment, split bool) ([]*de
 		if err != nil {
 			return nil, err
 		}
-		now := d.clock.now()
+		now := q.clock.now()
 		for i, node := range nodes {
 			if node == nil {
 				continue
@@ -239,20 +239,20 @@ func (m *mover) choose(ctx context.Context, s *bucketSegment, split bool) ([]*de
 			stays := false
 			switch {
 			case err != nil:
-				x.dead, x.to = true, d.layout.deadLetters()
-				stays = len(node.Data) > d.largest() // it is in no consumer's way
+				x.dead, x.to = true, q.layout.deadLetters()
+				stays = len(node.Data) > q.largest() // it is in no consumer's way
 			default:
 				x.due = rec.DueAt(node.Stat.Ctime)
 				switch to := bucketFor(x.due, x.due-now); {
 				case x.due > now:
-					x.to = d.layout.bucket(to)
+					x.to = q.layout.bucket(to)
 					if stays = to == s.b; stays {
 						m.sooner(x.due)
 					}
 				case split:
-					x.to = d.layout.bucket(bucketOf(x.due, s.b.kind-1))
+					x.to = q.layout.bucket(bucketOf(x.due, s.b.kind-1))
 				default:
-					x.to = d.layout.readyList(rec.Priority)
+					x.to = q.layout.readyList(rec.Priority)
 				}
 			}
 			if stays {
@@ -291,7 +291,7 @@ func (x *delayedItem) become(node *zk.Data, now int64) *segment.Record {
 // permissions or its size: that stays, and the others go on without it.
 func (m *mover) read(ctx context.Context, s *bucketSegment, items []int) ([]*zk.Data, error) {
 	co := m.co
-	nodes, err := co.d.layout.store.Read(ctx, co.sess, s.c.Segment(s.segment), items, !s.small)
+	nodes, err := co.q.layout.store.Read(ctx, co.sess, s.c.Segment(s.segment), items, !s.small)
 	switch {
 	case err == nil:
 		return nodes, nil
@@ -301,7 +301,7 @@ func (m *mover) read(ctx context.Context, s *bucketSegment, items []int) ([]*zk.
 		return nil, co.err()
 	case len(items) == 1:
 		s.left = true
-		m.sooner(co.d.clock.now() + rereadAfter.Milliseconds())
+		m.sooner(co.q.clock.now() + rereadAfter.Milliseconds())
 		return []*zk.Data{nil}, nil
 	}
 	half := len(items) / 2

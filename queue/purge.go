@@ -76,7 +76,7 @@ func (p purger) ready(ctx context.Context) (int, error) {
 		var co *consumer
 		var removed int
 		if co, err = q.dispatcher.openConsumer(ctx); err == nil {
-			removed, err = co.fetcher.purgePriority(ctx, ends[0])
+			removed, err = co.purge(ctx, ends[0])
 			n += removed
 		}
 		_, unread := errors.AsType[*unreadError](err)
@@ -172,18 +172,19 @@ func (p purger) ends(ctx context.Context) (ends []claims.Place, err error) {
 	return ends, err
 }
 
-// purgePriority removes what is ready in a list before its end, and returns how many items that were.
-func (f *fetcher) purgePriority(ctx context.Context, end claims.Place) (n int, err error) {
+// purge removes what is ready in a list before its end, and returns how many items that were.
+func (co *consumer) purge(ctx context.Context, end claims.Place) (n int, err error) {
 	for {
-		f.co.claims.SetPace(maxPrefetch)
-		found, err := f.claimBefore(ctx, end)
+		co.claims.SetPace(maxPrefetch)
+		found, err := co.fetcher.claimBefore(ctx, end)
+		err = cmp.Or(co.bury(), err)
 		if errors.Is(err, errAgain) {
 			continue
 		}
 		if err != nil || !found {
 			return n, err
 		}
-		removed, err := f.removeAll(ctx, f.co.takeBuffered())
+		removed, err := co.removeAll(ctx, co.takeBuffered())
 		n += removed
 		if err != nil {
 			return n, err
@@ -194,7 +195,7 @@ func (f *fetcher) purgePriority(ctx context.Context, end claims.Place) (n int, e
 // claimBefore claims something of a ready list before its end: what was given back or left behind, or what is not
 // claimed yet. It returns false if there is nothing.
 func (f *fetcher) claimBefore(ctx context.Context, end claims.Place) (bool, error) {
-	list, err := f.co.d.layout.listClaims(ctx, f.co.sess)
+	list, err := f.co.q.layout.listClaims(ctx, f.co.sess)
 	if err != nil {
 		return false, err
 	}
@@ -207,7 +208,7 @@ func (f *fetcher) claimBefore(ctx context.Context, end claims.Place) (bool, erro
 			return ok, err
 		}
 	}
-	ready := f.co.d.layout.readyList(end.Priority)
+	ready := f.co.q.layout.readyList(end.Priority)
 	data, _, err := f.co.sess.Get(ctx, ready.Dir)
 	if errors.Is(err, zk.NoNode) {
 		return false, nil
@@ -235,7 +236,7 @@ func (co *consumer) takeBuffered() []*Item {
 
 // removeAll finishes items that were not delivered, all at the same time, and returns how many. If ctx ends first, it
 // goes on: nothing else would finish them. It calls no hooks: no consumer has worked on them.
-func (f *fetcher) removeAll(ctx context.Context, items []*Item) (int, error) {
+func (co *consumer) removeAll(ctx context.Context, items []*Item) (int, error) {
 	if len(items) == 0 {
 		return 0, nil
 	}
@@ -248,7 +249,7 @@ func (f *fetcher) removeAll(ctx context.Context, items []*Item) (int, error) {
 		}
 		wg.Wait()
 	}); left != nil {
-		return 0, &zk.Error{Op: "finish", Path: f.co.d.layout.root, Err: left, Outcome: zk.Unknown}
+		return 0, &zk.Error{Op: "finish", Path: co.q.layout.root, Err: left, Outcome: zk.Unknown}
 	}
 	n := 0
 	for _, err := range errs {
@@ -264,7 +265,7 @@ func (it *Item) purge() error {
 	co := it.co
 	for {
 		forget, err := attempt.Ask(co.ctx, co.sess, func() ([]zk.Op, error) {
-			return co.d.forget(co.ctx, co.sess, it.rec.Key, it.ID())
+			return co.q.forget(co.ctx, co.sess, it.rec.Key, it.ID())
 		})
 		switch {
 		case err != nil:

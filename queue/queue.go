@@ -98,7 +98,7 @@ func New(client *zk.Client, path string, cfg Config) (*Queue, error) {
 	q.producer.reader, q.producer.sweeper = q.reader, &q.sweeper
 	q.producer.receipts = q.producer.newReceipts()
 	q.dispatcher.receipts = q.producer.receipts
-	q.dispatcher.wakeup = make(chan struct{}, 1)
+	q.dispatcher.takers = newTakers()
 	return q, nil
 }
 
@@ -110,7 +110,7 @@ func (q *Queue) Path() string { return q.layout.root }
 // return ErrClosed. If no server can be reached before ctx ends, items go back when the session ends. Running sweeps
 // of old keys and emptied segments have at most two seconds to end.
 func (q *Queue) Close(ctx context.Context) error {
-	if !q.dispatcher.stopAll() {
+	if !q.stopAll() {
 		return nil
 	}
 	err := q.dispatcher.close(ctx)

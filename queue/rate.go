@@ -126,22 +126,22 @@ func newLimit(r Rate, paid, now int64, version int32) *limit {
 }
 
 // op is the operation that pays for n items.
-func (l *limit) op(d *dispatcher, n int) zk.Op {
+func (l *limit) op(q *base, n int) zk.Op {
 	paid := l.paid + int64(n)*int64(l.interval())
-	return zk.SetOp(d.layout.path(dirRate), strconv.AppendInt(nil, paid, 10), l.version)
+	return zk.SetOp(q.layout.path(dirRate), strconv.AppendInt(nil, paid, 10), l.version)
 }
 
 // lookAtLimit learns how many items may be claimed now. It returns ErrLimited if none may.
 func (f *fetcher) lookAtLimit(ctx context.Context) error {
-	if err := f.askTime(ctx); err != nil {
+	if err := f.co.askTime(ctx); err != nil {
 		return err
 	}
-	data, stat, err := f.co.sess.Get(ctx, f.co.d.layout.path(dirRate))
+	data, stat, err := f.co.sess.Get(ctx, f.co.q.layout.path(dirRate))
 	if err != nil {
 		return err
 	}
 	paid, _ := strconv.ParseInt(string(data), 10, 64) // anything else is 0
-	f.limit = newLimit(f.rate.rate(), paid, f.co.d.clock.now(), stat.Version)
+	f.limit = newLimit(f.rate.rate(), paid, f.co.q.clock.now(), stat.Version)
 	if f.limit.items == 0 {
 		return ErrLimited
 	}
@@ -150,7 +150,7 @@ func (f *fetcher) lookAtLimit(ctx context.Context) error {
 
 // room returns how many items to claim at once.
 func (f *fetcher) room() int {
-	demand := f.co.d.demand()
+	demand := f.takers.demand()
 	if f.limit != nil {
 		return max(1, min(demand, f.limit.items, maxPrefetch))
 	}

@@ -3,6 +3,8 @@ package queue
 // Reading what was claimed, and what of that cannot be read.
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 
@@ -38,7 +40,7 @@ func (f *fetcher) read(dir, class string, items []int) ([]claims.Item, error) {
 			class = string(data)
 		}
 		if err == nil {
-			nodes, err = f.co.d.layout.store.Read(f.co.ctx, f.co.sess, dir, items[:n], segment.Large([]byte(class)))
+			nodes, err = f.co.q.layout.store.Read(f.co.ctx, f.co.sess, dir, items[:n], segment.Large([]byte(class)))
 		}
 		switch {
 		case err == nil:
@@ -84,7 +86,7 @@ func (f *fetcher) fill(l *claims.Lease) (bool, error) {
 			return false, unread
 		}
 		if err != nil && zk.OutcomeOf(err) != zk.Unknown {
-			f.co.returner.returnLater(l)
+			f.returner.returnLater(l)
 		}
 	}
 	if err == nil {
@@ -93,11 +95,11 @@ func (f *fetcher) fill(l *claims.Lease) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	d := f.co.d
+	limit := f.co.q.cfg.MaxAttempts
 	var good, bad []claims.Item
 	for _, x := range buffer {
 		tries := x.Record.Attempts + l.Tries
-		if x.Record.Priority == corrupt || d.cfg.MaxAttempts > 0 && tries >= d.cfg.MaxAttempts {
+		if x.Record.Priority == corrupt || limit > 0 && tries >= limit {
 			bad = append(bad, x)
 		} else {
 			good = append(good, x)
@@ -105,27 +107,42 @@ func (f *fetcher) fill(l *claims.Lease) (bool, error) {
 	}
 	l.Buffer(good, len(bad))
 	if len(good) > 0 {
-		f.co.returner.restart()
+		f.returner.restart()
 	}
 	if len(buffer) == 0 {
 		f.co.deleteNode(l)
 		return false, errAgain
 	}
-	var failed []error
-	for _, x := range bad {
-		it := f.co.item(l, x)
-		it.attempt-- // it is not delivered
-		reason := fmt.Sprintf("%d attempts did not finish it, and the last consumer that had it is gone", it.attempt)
-		if x.Record.Priority == corrupt {
-			reason = segment.ErrRecord.Error()
-		}
-		failed = append(failed, it.moveToDead(reason)) // one that cannot be moved is in no consumer's way
-	}
-	if err := errors.Join(failed...); err != nil {
-		return false, err
+	if len(bad) > 0 {
+		f.bad = append(f.bad, claims.Buffered{Lease: l, Items: bad})
 	}
 	if len(good) == 0 {
 		return false, errAgain
 	}
 	return true, nil
+}
+
+// fetch is fetcher.fetch, and buries what nothing delivers.
+func (co *consumer) fetch(ctx context.Context, more bool) (bool, error) {
+	found, err := co.fetcher.fetch(ctx, more)
+	return found, cmp.Or(co.bury(), err)
+}
+
+// bury moves what was claimed and nothing delivers to the dead letters. What it cannot move is in no consumer's way.
+func (co *consumer) bury() error {
+	var failed []error
+	for _, b := range co.fetcher.bad {
+		for _, x := range b.Items {
+			it := co.item(b.Lease, x)
+			it.attempt-- // it is not delivered
+			reason := segment.ErrRecord.Error()
+			if x.Record.Priority != corrupt {
+				reason = fmt.Sprintf("%d attempts did not finish it, and the last consumer that had it is gone",
+					it.attempt)
+			}
+			failed = append(failed, it.moveToDead(reason))
+		}
+	}
+	co.fetcher.bad = nil
+	return errors.Join(failed...)
 }

@@ -13,20 +13,21 @@ import (
 
 // returner is the part of a consumer that gives back what was claimed and no taker wants.
 type returner struct {
-	co       *consumer
+	co       *claimant
+	takers   *takers
 	claiming chan struct{} // one slot: held while claiming items, and while giving some back
 	linger   *time.Timer   // calls over
 }
 
-func newReturner(co *consumer) *returner {
-	r := &returner{co: co, claiming: make(chan struct{}, 1)}
+func newReturner(co *claimant, takers *takers) *returner {
+	r := &returner{co: co, takers: takers, claiming: make(chan struct{}, 1)}
 	r.linger = time.AfterFunc(time.Hour, r.over)
 	r.stop()
 	return r
 }
 
 // restart restarts the time after which buffered items that nothing takes are given back.
-func (r *returner) restart() { r.linger.Reset(r.co.d.cfg.Linger) }
+func (r *returner) restart() { r.linger.Reset(r.co.q.cfg.Linger) }
 
 // stop ends the linger: no items are buffered.
 func (r *returner) stop() { r.linger.Stop() }
@@ -34,7 +35,7 @@ func (r *returner) stop() { r.linger.Stop() }
 // over gives back items that no taker has wanted for a while. If the server refuses, or takers want some now, it tries
 // again after the next linger.
 func (r *returner) over() {
-	r.co.d.background(func() {
+	r.co.q.background(func() {
 		_ = r.release(r.co.ctx, true)
 		if r.co.claims.Returnable() {
 			r.restart()
@@ -78,24 +79,24 @@ func (r *returner) returnAll(ctx context.Context, idle bool) (bool, error) {
 		if zk.OutcomeOf(err) != zk.Unknown && r.co.certify() == nil {
 			r.co.claims.Rebuffer(b)
 			r.restart()
-			r.co.d.wake() // it may have found nothing meanwhile
+			r.takers.wake() // it may have found nothing meanwhile
 		}
 	}
 	return true, errors.Join(errs...)
 }
 
 // takeOut takes out the buffered items, and returns false if idle is set and takers want them, or were served lately.
-func (r *returner) takeOut(idle bool) ([]claims.Buffered, bool) {
-	d := r.co.d
-	d.mu.Lock() // no taker comes before it has all
-	defer d.mu.Unlock()
-	switch {
-	case !idle:
-		return r.co.claims.TakeOut(0)
-	case len(d.takers) > 0:
-		return nil, false
-	}
-	return r.co.claims.TakeOut(d.cfg.Linger)
+// No taker comes before it has all.
+func (r *returner) takeOut(idle bool) (out []claims.Buffered, ok bool) {
+	r.takers.between(func(waiting bool) {
+		switch {
+		case !idle:
+			out, ok = r.co.claims.TakeOut(0)
+		case !waiting:
+			out, ok = r.co.claims.TakeOut(r.co.q.cfg.Linger)
+		}
+	})
+	return out, ok
 }
 
 // returnLater keeps a claim that has nothing to deliver and that the server has refused to take back: it is given

@@ -6,7 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
@@ -20,20 +20,9 @@ type dispatcher struct {
 	*base
 	sweeper  *sweeper
 	receipts *attempt.Pool
-	wg       sync.WaitGroup // goroutines in the background
-	wakeup   chan struct{}  // one slot: serve is to look at its takers
-	served   *consumer      // the consumer of serve's last step; serve's alone
-
-	// mu guards what follows. It is never held while waiting. A consumer's claims have a mutex of their own, which is
-	// taken after this one.
-	mu       sync.Mutex
-	consumer *consumer
-	// abandoning is closed when the claims of a consumer whose session was uncertain are free; nil if there was none.
-	abandoning <-chan struct{}
-	takers     takers
-	serving    bool
-	more       bool               // serve is to claim ahead
-	giveUp     context.CancelFunc // ends the current step of serve
+	takers   *takers
+	served   *consumer                // the consumer of serve's last step; serve's alone
+	consumer atomic.Pointer[consumer] // the last that was opened, which may have ended; nil if there was none
 }
 
 // Take waits for an item and returns it: the most urgent one that is ready, and of those the one that arrived first.
@@ -97,83 +86,62 @@ func (d *dispatcher) take(ctx context.Context, want int, try bool) ([]*Item, err
 }
 
 func (d *dispatcher) await(ctx context.Context, want int, try bool) ([]*Item, error) {
-	d.mu.Lock()
-	if d.ctx.Err() != nil {
-		d.mu.Unlock()
-		return nil, ErrClosed
-	}
-	if co := d.consumer; co != nil && len(d.takers) == 0 && want == 1 {
-		if item := co.next(d.clock.now()); item != nil {
-			d.mu.Unlock()
+	if co := d.current(); co != nil && want == 1 {
+		item, start := d.takers.take(co.next)
+		if start {
+			d.background(d.serve)
+		}
+		if item != nil {
 			return []*Item{item}, nil
 		}
 	}
 	t := &taker{want: want, try: try, answer: make(chan error, 1)}
-	d.takers = append(d.takers, t)
-	if d.serving {
-		d.wake()
-	} else {
-		d.serving = true
-		d.wg.Go(d.serve)
+	start, err := d.takers.add(t)
+	if err != nil {
+		return nil, err
 	}
-	d.mu.Unlock()
+	if start {
+		d.background(d.serve) // or the queue is being closed, which answers
+	}
 	select {
 	case err := <-t.answer:
 		return t.got, err
 	case <-ctx.Done():
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !d.takers.remove(t) { // the answer was quicker
+	got, left := d.takers.leave(t)
+	switch {
+	case !left: // the answer was quicker
 		return t.got, <-t.answer
-	}
-	if len(d.takers) == 0 && d.giveUp != nil {
-		d.giveUp()
-	}
-	if t.dropLost(); len(t.got) > 0 {
-		return t.got, nil
+	case len(got) > 0:
+		return got, nil
 	}
 	return nil, context.Cause(ctx)
 }
 
-// wake makes serve look at its takers again.
-func (d *dispatcher) wake() {
-	select {
-	case d.wakeup <- struct{}{}:
-	default:
-	}
-}
-
-// serve gets items for the takers, for as long as there are any.
+// serve gets items for the takers, as long as there are any.
 func (d *dispatcher) serve() {
-	for {
+	for d.ctx.Err() == nil {
 		ctx, cancel := context.WithCancel(d.ctx)
-		d.mu.Lock()
-		d.more = d.more && d.ctx.Err() == nil // a queue that is closed claims nothing ahead
-		if len(d.takers) == 0 && !d.more && d.rested() {
-			d.mu.Unlock()
+		if !d.takers.begin(cancel) {
 			cancel()
-			return
+			if d.standDown(); d.takers.rest() {
+				return
+			}
+			continue
 		}
-		d.giveUp = cancel
-		d.mu.Unlock()
 		err := d.step(ctx)
 		if zk.Temporary(err) && d.served != nil {
 			_ = attempt.Again(ctx, d.served.sess, err) // the next step tells what it would
 		}
 		given := ctx.Err() != nil
 		cancel()
-		switch {
-		case err == nil:
-		case d.ctx.Err() != nil:
-			d.fail(ErrClosed)
-		case given, d.passes(err):
-			// Take another step, under the next session if this one has ended. A step first asks for the session,
-			// which tells when there is none.
-		default:
-			d.fail(err)
+		if err != nil && !given && !d.passes(err) {
+			d.takers.fail(err)
 		}
+		// After any other error it takes another step, under the next session if this one has ended. A step first asks
+		// for the session, which tells when there is none.
 	}
+	d.standDown()
 }
 
 // passes reports whether it is worth trying again after err, under the next session if this one has ended.
@@ -195,30 +163,16 @@ func (d *dispatcher) leaveLost() {
 	}
 }
 
-// rested removes what only takers need, and ends serve unless a taker has come meanwhile. The caller holds the
-// dispatcher's mutex.
-func (d *dispatcher) rested() bool {
-	d.giveUp = nil
-	co := d.consumer
-	d.mu.Unlock()
+// standDown removes what only takers need.
+func (d *dispatcher) standDown() {
 	d.leaveLost()
-	if co != nil {
+	if co := d.current(); co != nil && co.ctx.Err() == nil {
 		co.waiter.standDown()
 	}
-	d.mu.Lock()
-	d.serving = len(d.takers) > 0 || d.more
-	return !d.serving
 }
 
 // errAgain says that another client was quicker.
 var errAgain = errors.New("another client was quicker")
-
-// fail answers all takers.
-func (d *dispatcher) fail(err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.takers.fail(err)
-}
 
 // step does the next thing for the takers: it looks for items, delivers them, or waits for some.
 func (d *dispatcher) step(ctx context.Context) error {
@@ -231,13 +185,10 @@ func (d *dispatcher) step(ctx context.Context) error {
 	if err := co.fetcher.lookAtGate(ctx); err != nil {
 		return err
 	}
-	d.mu.Lock()
-	mustFetch, more := co.claims.MustFetch(d.clock.now()), d.more && co.fetcher.rate == nil
-	d.more = false
+	mustFetch, more := co.claims.MustFetch(d.clock.now()), d.takers.mustClaimAhead() && co.fetcher.rate == nil
 	if mustFetch {
 		d.takers.noteFetch()
 	}
-	d.mu.Unlock()
 	if err := co.fetcher.shut(ctx, mustFetch); errors.Is(err, ErrEmpty) {
 		return d.stayShut(ctx, co, err)
 	} else if err != nil {
@@ -248,95 +199,48 @@ func (d *dispatcher) step(ctx context.Context) error {
 		if err := co.returner.begin(ctx); err != nil {
 			return err
 		}
-		found, err = co.fetcher.fetch(ctx, !mustFetch)
+		found, err = co.fetch(ctx, !mustFetch)
 		co.returner.end()
 		if err != nil {
 			return err
 		}
 	}
-	d.mu.Lock()
 	now := d.clock.now() // once: it may go back, and what is due for one look must be due for the other
-	co.handOut(now)
-	// Items are taken out of the claims under d.mu alone, so what handOut has left is still there.
-	if mustFetch && !found && co.claims.Empty() {
-		if d.takers.trying() && !co.claims.Knows(claims.Gate) {
-			d.mu.Unlock()
-			return nil // fetch has synced for them: there is a pause since, or none any more
+	empty, stale := mustFetch && !found, false
+	waiting := d.takers.serve(func() (*Item, bool) { return co.nextAt(now) }, func(trying bool) error {
+		empty = empty && co.claims.Empty()
+		stale = empty && trying && !co.claims.Knows(claims.Gate)
+		if !empty || stale {
+			return nil
 		}
-		d.takers.nothingThere(ErrEmpty)
-		waiting := len(d.takers) > 0
-		d.mu.Unlock()
-		if waiting {
-			return co.waiter.wait(ctx)
-		}
+		return ErrEmpty
+	})
+	switch {
+	case stale: // fetch has synced for those that try: there is a pause since, or none any more
+		return nil
+	case empty && waiting > 0:
+		return co.waiter.wait(ctx)
+	case empty:
 		return nil
 	}
-	unmarked := len(d.takers) > 0 && !co.claims.MustFetch(now)
-	d.mu.Unlock()
 	if found {
 		co.waiter.leave()
 	}
-	if unmarked {
-		return co.marks.write(ctx)
+	if waiting > 0 && !co.claims.MustFetch(now) {
+		err := co.marks.write(ctx)
+		co.handOut()
+		return err
 	}
 	return nil
 }
 
-// handOut serves the takers, first come first served, as far as items may be delivered. Now is the servers' time. The
-// caller holds the dispatcher's mutex.
-func (co *consumer) handOut(now int64) {
-	d := co.d
-	for len(d.takers) > 0 {
-		item := co.next(now)
-		if item == nil {
-			return
-		}
-		d.takers.give(item)
-	}
-}
+// current returns the last consumer that was opened, which may have ended; nil if there was none.
+func (d *dispatcher) current() *consumer { return d.consumer.Load() }
 
-// claimAhead lets serve claim the next items when a fast consumer has few left, so that its takers need not wait for
-// them. The caller holds the dispatcher's mutex.
-func (d *dispatcher) claimAhead() {
-	if d.ctx.Err() != nil {
-		return
-	}
-	d.more = true
-	if !d.serving {
-		d.serving = true
-		d.wg.Go(d.serve)
-	}
-}
-
-// background runs f unless the queue is closed, and Close waits for it.
-func (d *dispatcher) background(f func()) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.ctx.Err() == nil {
-		d.wg.Go(f)
-	}
-}
-
-func (d *dispatcher) current() *consumer {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.consumer
-}
-
-// stopAll ends what goes on in the queue, and reports whether it is the first to do so. It holds the mutex so that
-// background starts nothing that close does not wait for.
-func (d *dispatcher) stopAll() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.ctx.Err() != nil {
-		return false
-	}
-	d.stop(ErrClosed)
-	return true
-}
-
-// close waits for the goroutines in the background, and gives back what was claimed and not delivered.
+// close answers the takers, waits for the goroutines in the background, and gives back what was claimed and not
+// delivered. The queue is closed already.
 func (d *dispatcher) close(ctx context.Context) error {
+	d.takers.close(ErrClosed)
 	err := through(ctx, d.wg.Wait) // then nothing is claimed any more
 	if co := d.current(); co != nil {
 		err = errors.Join(err, co.close(ctx))

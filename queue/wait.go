@@ -15,20 +15,22 @@ import (
 
 // waiter is the part of a consumer that waits for items. Only the goroutine of serve uses it.
 type waiter struct {
-	co    *consumer
-	line  line.Line
-	place *line.Own // among the waiting consumers; nil while not waiting
+	co      *claimant
+	fetcher *fetcher // what it knows of the queue: only the goroutine of serve uses that, too
+	line    line.Line
+	place   *line.Own // among the waiting consumers; nil while not waiting
 }
 
-func newWaiter(co *consumer) *waiter {
-	return &waiter{co: co, line: line.Line{
-		Dir:     co.d.layout.path(dirWaiters),
+func newWaiter(f *fetcher) *waiter {
+	co := f.co
+	return &waiter{co: co, fetcher: f, line: line.Line{
+		Dir:     co.q.layout.path(dirWaiters),
 		Prefix:  func(guid string) string { return guid + "-wait-" },
 		Markers: []line.Marker{"wait-"},
 		Blocks:  func(line.Contender) bool { return true },
 		Data:    func() []byte { return []byte(co.id) },
-		ACL:     co.d.cfg.ACL,
-		AnyACL:  co.d.cfg.AnyACL,
+		ACL:     co.q.cfg.ACL,
+		AnyACL:  co.q.cfg.AnyACL,
 
 		Unordered: true, // if two are first, both set watches, and both wake where one would do
 	}}
@@ -47,7 +49,7 @@ func (w *waiter) wait(ctx context.Context) error {
 	defer wg.Wait()
 	wg.Go(func() { // a new taker may not want to wait: it gets its look, and the place in line stays
 		select {
-		case <-w.co.d.wakeup:
+		case <-w.fetcher.takers.wakeup:
 			cancel()
 		case <-ctx.Done():
 		}
@@ -81,10 +83,10 @@ func (w *waiter) await(ctx context.Context, cancel func(), wg *sync.WaitGroup) e
 			return err
 		}
 	}
-	gate, paused := w.co.claims.GateWatch(), w.co.fetcher.paused
-	if limit := w.co.fetcher.limit; gate != nil && (paused || limit != nil && limit.items == 0) {
+	gate, paused := w.co.claims.GateWatch(), w.fetcher.paused
+	if limit := w.fetcher.limit; gate != nil && (paused || limit != nil && limit.items == 0) {
 		// Until the gate changes, or the next item may be claimed, nothing else matters.
-		wg.Go(func() { w.co.awaitChange(ctx, gate, cancel) })
+		wg.Go(func() { w.awaitChange(ctx, gate, cancel) })
 		if !paused {
 			defer w.until(limit.next, cancel)()
 		}
@@ -94,9 +96,9 @@ func (w *waiter) await(ctx context.Context, cancel func(), wg *sync.WaitGroup) e
 	if set, err := w.arm(ctx); set || err != nil {
 		return err
 	}
-	watches, deaf := w.co.claims.Quiet(w.co.fetcher.priorities)
+	watches, deaf := w.co.claims.Quiet(w.fetcher.priorities)
 	for _, p := range deaf { // it has fired just now, or another client has removed it
-		if err := w.co.d.layout.readyList(p).Mend(ctx, w.co.sess); err != nil {
+		if err := w.co.q.layout.readyList(p).Mend(ctx, w.co.sess); err != nil {
 			return err
 		}
 	}
@@ -104,7 +106,7 @@ func (w *waiter) await(ctx context.Context, cancel func(), wg *sync.WaitGroup) e
 		return nil
 	}
 	for _, a := range watches {
-		wg.Go(func() { w.co.awaitChange(ctx, a, cancel) })
+		wg.Go(func() { w.awaitChange(ctx, a, cancel) })
 	}
 	if due := w.co.claims.NextDue(); due > 0 {
 		defer w.until(due, cancel)()
@@ -116,7 +118,7 @@ func (w *waiter) await(ctx context.Context, cancel func(), wg *sync.WaitGroup) e
 // until calls f at a time, in ms since 1970 by the servers' clock, or in an hour, unless stop is called before. In
 // nanoseconds a time that is centuries ahead would overflow.
 func (w *waiter) until(ms int64, f func()) (stop func() bool) {
-	left := min(ms-w.co.d.clock.now(), time.Hour.Milliseconds())
+	left := min(ms-w.co.q.clock.now(), time.Hour.Milliseconds())
 	return time.AfterFunc(time.Duration(max(1, left))*time.Millisecond, f).Stop
 }
 
@@ -136,7 +138,7 @@ func (w *waiter) leave() {
 // of its version besides.
 func (w *waiter) standDown() {
 	w.leave()
-	w.co.returner.restart()
+	w.fetcher.returner.restart()
 }
 
 // arm sets the watch that only the first of the waiting consumers has, for items that are put with a delay. It
@@ -145,7 +147,7 @@ func (w *waiter) arm(ctx context.Context) (bool, error) {
 	if w.co.claims.Knows(claims.Delayed) {
 		return false, nil
 	}
-	_, _, fired, err := w.co.sess.GetW(ctx, w.co.d.layout.path(dirDelayed))
+	_, _, fired, err := w.co.sess.GetW(ctx, w.co.q.layout.path(dirDelayed))
 	if err != nil {
 		return false, err
 	}
@@ -154,11 +156,11 @@ func (w *waiter) arm(ctx context.Context) (bool, error) {
 }
 
 // awaitChange waits for the watch and then calls wake, unless ctx ends first.
-func (co *consumer) awaitChange(ctx context.Context, w *claims.Watch, wake func()) {
-	if _, err := w.Next(ctx); err != nil && ctx.Err() != nil {
+func (w *waiter) awaitChange(ctx context.Context, on *claims.Watch, wake func()) {
+	if _, err := on.Next(ctx); err != nil && ctx.Err() != nil {
 		return
 	}
-	co.claims.Fired(w)
+	w.co.claims.Fired(on)
 	wake()
 }
 

@@ -898,9 +898,11 @@ func TestBatchTakesWritesUpToALimit(t *testing.T) {
 	t.Parallel()
 	g := newGate()
 	s := startWith(t, g)
-	const size, each = largeSize - 1000, 40
+	// Each client sends more than all commits under way and the next batch can hold, so that every one comes to wait.
+	const size = largeSize - 1000
+	const each = (maxInFlight + 2) * (maxBatch + largeSize) / size
 	var clients []*rawClient
-	for i := range 16 {
+	for i := range 4 {
 		c := mustConnect(t, s, wire.ConnectRequest{})
 		if _, err := c.create(fmt.Sprint("/", i), nil, 0); err != nil {
 			t.Fatal(err)

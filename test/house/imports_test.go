@@ -93,7 +93,7 @@ var rules = []rule{
 	{path: "internal/lincheck", foreign: []string{"github.com/anishathalye/porcupine"}},
 	{path: "internal/verify", ours: []string{"zk", "counter", "lock", "internal/attempt", "internal/lincheck"}},
 	{path: "internal/measure", ours: []string{"lock"}},
-	{path: "cmd/turnstile/internal/supervise", ours: []string{"zk"}, foreign: []string{"golang.org/x/sys"}},
+	{path: "cmd/turnstile/internal/supervise", foreign: []string{"golang.org/x/sys"}},
 	{
 		path:    "cmd/turnstile/internal/ownserver",
 		ours:    []string{"internal/lockfile"},

@@ -172,7 +172,7 @@ func (l *locker) holdForProcess(ctx context.Context) error {
 	if _, err := agreement.Write([]byte{1}); err != nil || !<-agreed {
 		return command.Failed(errors.Join(errCalledOff, h.GiveBack(context.WithoutCancel(ctx))))
 	}
-	p := supervise.Attach(process, l.run.Command("", h, int64(h.Token())), h, signals, door.asked)
+	p := supervise.Attach(process, l.run.Command("", h), command.Under(h), signals, door.asked)
 	if result := l.run.Await(ctx, h, p, time.Now()); result.Lost != nil {
 		return l.run.LostError(result.Lost)
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
-	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/supervise"
 	"github.com/seed-a3166700/turnstile/internal/stuck"
 	"github.com/seed-a3166700/turnstile/internal/waits"
 	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zk"
 )
 
 // What --on-deadlock takes.
@@ -75,7 +75,7 @@ func (n *nesting) warn(path string, err error) {
 }
 
 // variable returns the variable for a command that runs under a hold.
-func (n *nesting) variable(hold supervise.Hold) string {
+func (n *nesting) variable(hold zk.Held) string {
 	around := n.around[max(0, len(n.around)-maxHolds+1):]
 	told, _ := waits.Innermost(hold.Context()).Told()
 	text, err := json.Marshal(slices.Concat(around, []stuck.Hold{told}))

@@ -3,27 +3,20 @@
 package supervise
 
 import (
-	"context"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
-
-// sessionHold is a hold that is not lost.
-type sessionHold struct{ sess *zk.Session }
-
-func (h sessionHold) Context() context.Context { return h.sess.Context() }
-func (h sessionHold) Session() *zk.Session     { return h.sess }
 
 // A stop that came between a command's fork and its being noted would leave the command running.
 func TestStopWaitsForACommandThatIsStarting(t *testing.T) {
 	t.Parallel()
-	hold := sessionHold{zktest.Run(t).Session(t, 10*time.Second)}
+	sess := zktest.Run(t).Session(t, 10*time.Second)
+	hold := Hold{sess.Context(), sess}
 	g := NewGroup(false, nil)
 	defer g.Close()
 	session, err := unix.Getsid(0)

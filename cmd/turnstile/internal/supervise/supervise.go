@@ -19,8 +19,6 @@ import (
 	"os/exec"
 	"syscall"
 	"time"
-
-	"github.com/seed-a3166700/turnstile/zk"
 )
 
 // OnLost is what to do with a command when its hold is lost.
@@ -34,9 +32,15 @@ const (
 )
 
 // Hold is what a command runs under.
-type Hold interface {
-	Context() context.Context // ends when the hold is lost
-	Session() *zk.Session     // that owns it
+type Hold struct {
+	Context context.Context //nolint:containedctx // ends when the hold is lost: it is what a hold is
+	Session Session
+}
+
+// Session is what a supervisor must know of the session that owns a hold. A *zk.Session tells it.
+type Session interface {
+	Certain() time.Time     // until when no other client can have what is held
+	Timeout() time.Duration // as granted by the servers
 }
 
 // Command is a command to run.
@@ -129,7 +133,7 @@ func (p *Process) RunsOn(after time.Duration) bool { return !p.child.groupEnded(
 
 // loop returns when the command has ended.
 func (p *Process) loop(ctx context.Context) {
-	lost := p.hold.Context().Done()
+	lost := p.hold.Context.Done()
 	called := ctx.Done()
 	silent := time.NewTimer(0) // when the servers will have been silent for too long
 	defer silent.Stop()
@@ -159,7 +163,7 @@ func (p *Process) loop(ctx context.Context) {
 		case <-lost:
 			lost = nil
 			if p.lost == nil {
-				kill = p.lose(context.Cause(p.hold.Context())) //nolint:contextcheck // the hold's context, not ours
+				kill = p.lose(context.Cause(p.hold.Context)) //nolint:contextcheck // the hold's context, not ours
 			}
 		case <-kill:
 			kill = nil
@@ -199,19 +203,19 @@ func (s schedule) kill(certain time.Time) time.Time { return certain.Add(s.grace
 func (s schedule) term(certain time.Time) time.Time { return certain.Add(-s.grace/2 - s.spare) }
 
 // schedule is the schedule for the timeout that the server granted at the last connect.
-func (p *Process) schedule() schedule { return newSchedule(&p.command, p.hold.Session().Timeout()) }
+func (p *Process) schedule() schedule { return newSchedule(&p.command, p.hold.Session.Timeout()) }
 
 // left is how long it is until the command must be told to end, if the servers stay silent.
 func (p *Process) left() time.Duration {
-	return time.Until(p.schedule().term(p.hold.Session().Certain()))
+	return time.Until(p.schedule().term(p.hold.Session.Certain()))
 }
 
 func (p *Process) silence() error {
 	if p.paused > 0 {
 		return fmt.Errorf("stopped for %v, and sessions of %v do not last for so long",
-			p.paused.Round(time.Millisecond), p.hold.Session().Timeout())
+			p.paused.Round(time.Millisecond), p.hold.Session.Timeout())
 	}
-	left := time.Until(p.hold.Session().Certain()).Round(time.Millisecond)
+	left := time.Until(p.hold.Session.Certain()).Round(time.Millisecond)
 	return fmt.Errorf("no answer from a quorum of the servers, and %v until the session is uncertain", max(0, left))
 }
 
@@ -224,7 +228,7 @@ func (p *Process) lose(cause error) <-chan time.Time {
 	}
 	now := time.Now()
 	s := p.schedule()
-	p.killAt = s.kill(p.hold.Session().Certain())
+	p.killAt = s.kill(p.hold.Session.Certain())
 	if latest := now.Add(s.grace); p.killAt.After(latest) {
 		p.killAt = latest
 	}

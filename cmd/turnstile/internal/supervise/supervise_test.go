@@ -10,23 +10,14 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/supervise"
-	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// testHold is a hold that a test can lose.
-type testHold struct {
-	ctx  context.Context //nolint:containedctx // it is what a hold is
-	sess *zk.Session
-}
-
-func (h testHold) Context() context.Context { return h.ctx }
-func (h testHold) Session() *zk.Session     { return h.sess }
-
-func newHold(t *testing.T) (h testHold, lose context.CancelCauseFunc) {
+// newHold returns a hold that a test can lose.
+func newHold(t *testing.T) (h supervise.Hold, lose context.CancelCauseFunc) {
 	t.Helper()
 	ctx, lose := context.WithCancelCause(t.Context())
-	return testHold{ctx, zktest.Run(t).Session(t, 10*time.Second)}, lose
+	return supervise.Hold{Context: ctx, Session: zktest.Run(t).Session(t, 10*time.Second)}, lose
 }
 
 func shell(line string) supervise.Command {

@@ -50,9 +50,9 @@ func (r *Runner) Run(ctx context.Context, h Hold, signals *supervise.Signals, pr
 	supervise.Result, error,
 ) {
 	begin := time.Now()
-	c := r.Command(program, h, int64(h.Token()))
+	c := r.Command(program, h)
 	c.Stdin = r.App.Stdin
-	p, err := supervise.Start(c, h, signals)
+	p, err := supervise.Start(c, Under(h), signals)
 	if err != nil {
 		_ = h.GiveBack(context.WithoutCancel(ctx)) // nothing ran under it
 		return supervise.Result{}, CannotRun(err)
@@ -76,10 +76,15 @@ func (r *Runner) Await(ctx context.Context, h Hold, p *supervise.Process, since 
 	return result
 }
 
+// Under is what a supervisor must know of what a command runs under.
+func Under(h zk.Held) supervise.Hold {
+	return supervise.Hold{Context: h.Context(), Session: h.Session()}
+}
+
 // Command returns the command for a hold, without standard input. env is added to its environment.
-func (r *Runner) Command(program string, hold supervise.Hold, token int64, env ...string) supervise.Command {
+func (r *Runner) Command(program string, h zk.Held, env ...string) supervise.Command {
 	return supervise.Command{
-		Program: program, Args: r.Argv, Env: r.environment(hold.Session(), token, env),
+		Program: program, Args: r.Argv, Env: r.environment(h.Session(), int64(h.Token()), env),
 		Stdout: r.App.Stdout, Stderr: r.App.Stderr,
 		OnLost: r.OnLost(), Grace: time.Duration(r.grace),
 		Lost: func(cause error, grace time.Duration) {

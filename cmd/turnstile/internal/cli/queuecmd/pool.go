@@ -273,7 +273,7 @@ func (p *pool) free() {
 // work runs the command for an item, and finishes the item.
 func (p *pool) work(ctx context.Context, item *queue.Item) {
 	detached := context.WithoutCancel(ctx)
-	c := p.consumer.run.Command(p.program, item, int64(item.Token()), itemEnvironment(item)...)
+	c := p.consumer.run.Command(p.program, item, itemEnvironment(item)...)
 	c.Stdin = bytes.NewReader(item.Body())
 	claimLost := c.Lost
 	c.Lost = func(cause error, grace time.Duration) {
@@ -285,7 +285,7 @@ func (p *pool) work(ctx context.Context, item *queue.Item) {
 			p.consumer.run.Path, item.ID(), item.Timeout(), grace.Round(time.Millisecond))
 	}
 	begin := time.Now()
-	result, err := p.group.Run(ctx, c, item)
+	result, err := p.group.Run(ctx, c, command.Under(item))
 	if err != nil {
 		_ = item.Return(detached, 0) // if it fails, the item goes back when the session ends
 		if !errors.Is(err, supervise.ErrStopping) {

@@ -16,7 +16,6 @@ import (
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/supervise"
 	"github.com/seed-a3166700/turnstile/member"
-	"github.com/seed-a3166700/turnstile/zk"
 )
 
 // sharer is "turnstile share".
@@ -220,10 +219,10 @@ func (s *sharer) work(ctx context.Context, share *member.Share) error {
 
 // once runs the command, and reports whether it need not be run again.
 func (s *sharer) once(ctx context.Context, share *member.Share) (done bool, err error) {
-	own, stop := newOwned(share) //nolint:contextcheck // the share's context, not ours
+	held, stop := untilMoved(share)
 	defer stop()
-	c := s.run.Command(s.program, own, int64(share.Token()), "TURNSTILE_ITEM="+share.Item(), "TURNSTILE_ID="+s.id)
-	result, err := s.group.Run(context.WithoutCancel(ctx), c, own)
+	c := s.run.Command(s.program, share, "TURNSTILE_ITEM="+share.Item(), "TURNSTILE_ID="+s.id)
+	result, err := s.group.Run(context.WithoutCancel(ctx), c, supervise.Hold{Context: held, Session: share.Session()})
 	switch {
 	case errors.Is(err, supervise.ErrStopping):
 		return true, nil
@@ -243,14 +242,9 @@ func (s *sharer) once(ctx context.Context, share *member.Share) (done bool, err 
 	return false, nil
 }
 
-// owned is a share as a command's hold. A signal to this process does not end it: the command gets the signal, and the
-// item stays until the command has ended.
-type owned struct {
-	ctx   context.Context //nolint:containedctx // supervise.Hold has one
-	share *member.Share
-}
-
-func newOwned(share *member.Share) (own owned, stop func()) {
+// untilMoved returns the context of a command that works on a share. A signal to this process does not end it: the
+// command gets the signal, and the item stays until the command has ended.
+func untilMoved(share *member.Share) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	moved := context.AfterFunc(share.Context(), func() {
 		cause := context.Cause(share.Context())
@@ -259,12 +253,9 @@ func newOwned(share *member.Share) (own owned, stop func()) {
 		}
 	})
 	ended := context.AfterFunc(share.Session().Context(), func() { cancel(context.Cause(share.Session().Context())) })
-	return owned{ctx, share}, func() {
+	return ctx, func() {
 		moved()
 		ended()
 		cancel(nil)
 	}
 }
-
-func (o owned) Context() context.Context { return o.ctx }
-func (o owned) Session() *zk.Session     { return o.share.Session() }

@@ -174,16 +174,7 @@ func whyLost(cause error) error {
 	return fmt.Errorf("the session ended: %w", cause)
 }
 
-// placeHold is what the command runs under. The command runs on if its place is lost.
-type placeHold struct {
-	ctx  context.Context //nolint:containedctx // supervise.Hold has one
-	sess *zk.Session
-}
-
-func (h placeHold) Context() context.Context { return h.ctx }
-func (h placeHold) Session() *zk.Session     { return h.sess }
-
-// command runs the command, and leaves when it has ended.
+// command runs the command, and leaves when it has ended. The command runs on if its place is lost.
 func (s *stay) command(ctx context.Context, sess *zk.Session, signals *supervise.Signals, p place, program string,
 ) error {
 	held := context.WithoutCancel(ctx) //nolint:contextcheck // it is derived from ctx
@@ -197,7 +188,7 @@ func (s *stay) command(ctx context.Context, sess *zk.Session, signals *supervise
 			s.App.Say("%s: place lost, the command runs on: %v", s.Path, cause)
 		},
 		Stopping: func(time.Duration) {},
-	}, placeHold{held, sess}, signals)
+	}, supervise.Hold{Context: held, Session: sess}, signals)
 	if err != nil {
 		return command.CannotRun(err)
 	}

@@ -61,6 +61,7 @@ async function load() {
     const answer = await fetch(location.href, {
       headers: { "Turnstile-Part": "1", "If-None-Match": tag }, cache: "no-store", signal: AbortSignal.timeout(20000),
     });
+    if (answer.status === 401) return location.reload(); // to sign in again
     if (answer.status !== 304) {
       if (!answer.headers.get("ETag")) throw new Error("not a page");
       const part = new DOMParser().parseFromString(await answer.text(), "text/html").body;

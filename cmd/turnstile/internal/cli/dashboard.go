@@ -76,10 +76,12 @@ machine alone, unless viewers must sign in (--user-file, --oidc-issuer) and it s
 --trust-proxy and the proxy's address, changes are recorded under the user and the address in its headers
 X-Forwarded-User and X-Forwarded-For, which it must set itself, whatever its client has sent.
 
-With --oidc-issuer, browsers are sent there to sign in (OpenID Connect: the code flow with PKCE), for eight hours
-and at most until they are closed or the dashboard ends. Those of its users may see the pages who have one of the
-claims --oidc-allow, such as groups=ops; an email counts only if the issuer says that it is verified. The issuer
-must know the dashboard by --oidc-client and --oidc-redirect. Programs go on using tokens of --user-file.
+With --oidc-issuer, browsers are sent there to sign in (OpenID Connect: the code flow with PKCE), each hour, and
+when the dashboard has been restarted. Those of its users may see the pages who have one of the claims --oidc-allow,
+such as groups=ops; an email counts only if the issuer says that it is verified. Do not choose a claim that users
+can set themselves, as preferred_username often is. Some issuers tell groups only if --oidc-scope asks for them. The
+issuer must know the dashboard by --oidc-client and --oidc-redirect. Programs go on using tokens of --user-file.
+Who is removed at the issuer sees the pages for at most one more hour.
 
 The file of users has a line for each: what htpasswd -nB NAME prints; or for a program, which sends a token
 ("Authorization: Bearer TOKEN"), NAME: and the token's hash, which printf %s TOKEN | sha256sum prints. It is
@@ -125,6 +127,8 @@ It serves /livez and /readyz (503 while no server is connected) as well, until a
 	flags.StringVar(&d.secret, "oidc-secret-file", "", "`file` with the secret of that client, if it has one")
 	flags.StringVar(&d.issuer.Redirect, "oidc-redirect", "",
 		"`URL` by which browsers reach this dashboard's /signed-in, which the issuer must know")
+	flags.StringArrayVar(&d.issuer.Scopes, "oidc-scope", nil,
+		"`scope` to ask for besides openid, profile and email, such as groups (repeatable)")
 	flags.StringArrayVar(&d.allow, "oidc-allow", nil,
 		"`CLAIM=VALUE` of those of its users who may see the pages (repeatable: one is enough)")
 	flags.StringArrayVar(&d.proxies, "trust-proxy", nil,
@@ -134,7 +138,7 @@ It serves /livez and /readyz (503 while no server is connected) as well, until a
 	flags.BoolVar(&d.config.Data, "show-data", false, "also show the data of nodes, to everybody who sees the pages")
 	flags.Var(&d.readFor, "read-for", "stop a reading of everything after this time, and show what was found")
 	command.VariablesOf("dashboard", flags, "listen", "host", "insecure", "allow-changes", "show-data",
-		"user-file", "oidc-issuer", "oidc-client", "oidc-secret-file", "oidc-redirect", "oidc-allow",
+		"user-file", "oidc-issuer", "oidc-client", "oidc-secret-file", "oidc-redirect", "oidc-scope", "oidc-allow",
 		"listen-cert", "listen-key", "trust-proxy")
 	return cmd
 }
@@ -211,9 +215,8 @@ func (d *dashboardCall) audience() (err error) {
 func (d *dashboardCall) oidc() (*dashboard.OIDC, error) {
 	cfg := d.issuer
 	if cfg.Issuer == "" {
-		if cfg.Client != "" || cfg.Redirect != "" || d.secret != "" || len(d.allow) > 0 {
-			return nil, errors.New("--oidc-client, --oidc-secret-file, --oidc-redirect and --oidc-allow are for " +
-				"--oidc-issuer, which is missing")
+		if cfg.Client != "" || cfg.Redirect != "" || d.secret != "" || len(d.allow)+len(cfg.Scopes) > 0 {
+			return nil, errors.New("the other flags that begin with --oidc are for --oidc-issuer, which is missing")
 		}
 		return nil, nil //nolint:nilnil // there is none
 	}
@@ -222,7 +225,9 @@ func (d *dashboardCall) oidc() (*dashboard.OIDC, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--oidc-secret-file: %w", err)
 		}
-		cfg.Secret = strings.TrimRight(string(secret), "\r\n")
+		if cfg.Secret = strings.TrimRight(string(secret), "\r\n"); cfg.Secret == "" {
+			return nil, fmt.Errorf("--oidc-secret-file: %s is empty", d.secret)
+		}
 	}
 	for _, text := range d.allow {
 		name, value, _ := strings.Cut(text, "=")

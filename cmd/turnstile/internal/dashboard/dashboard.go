@@ -105,6 +105,9 @@ func (d *Dashboard) Serve(ctx context.Context, l net.Listener) error {
 		cancel(err)
 		served <- err
 	}()
+	if d.cfg.OIDC != nil {
+		go d.cfg.OIDC.Try(ctx)
+	}
 	err := d.collector.run(ctx)
 	defer d.collector.close()
 	defer d.stop() // what has begun, also if ctx lasts

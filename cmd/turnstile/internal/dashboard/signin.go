@@ -277,31 +277,37 @@ func (d *Dashboard) signedIn(next http.Handler) http.Handler {
 		var err error
 		name, password, named := r.BasicAuth()
 		token, given := bearer(r)
+		viewer, in := "", false
+		if issuer != nil {
+			viewer, in = issuer.viewer(r)
+		}
+		_, from := d.user(r)
 		switch {
 		case ok:
+		case issuer != nil && r.URL.Path == signedInPath:
+			issuer.finish(w, r, from)
+			return
+		case in: // before a password, which a browser may still send that knew one
+			name, ok = viewer, true
 		case users != nil && named:
-			_, from := d.user(r)
 			ok, err = users.allow(r.Context(), name, password, from)
 		case users != nil && given:
 			if name, ok = users.owner(token); !ok {
-				_, from := d.user(r)
 				users.refuse("a token", from)
 			}
-		case issuer != nil:
-			name, ok = issuer.viewer(r)
 		}
 		switch {
-		case issuer != nil && r.URL.Path == signedInPath:
-			issuer.finish(w, r)
 		case ok:
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, name)))
 		case err != nil:
 			w.Header().Set("Retry-After", "5")
 			plain(w, http.StatusServiceUnavailable, err.Error()+": try again")
 		case issuer != nil && mayBegin(r):
-			issuer.begin(w, r)
-		case users == nil:
-			plain(w, http.StatusUnauthorized, "Sign in: open the dashboard in a browser.")
+			issuer.begin(w, r, from)
+		case issuer != nil: // for Basic, a browser would ask for a password
+			w.Header().Set("WWW-Authenticate", `Bearer realm="turnstile"`)
+			plain(w, http.StatusUnauthorized, "Nothing was done. Open the dashboard in another tab to sign in, then "+
+				"reload this page. A program sends a password or a token of --user-file.")
 		default:
 			w.Header().Set("WWW-Authenticate", `Basic realm="turnstile", charset="UTF-8"`)
 			plain(w, http.StatusUnauthorized, "Sign in with a name and a password, or with a token, of --user-file.")

@@ -109,7 +109,7 @@ var rules = []rule{
 			"cmd/turnstile/internal/cli/command", "cmd/turnstile/internal/ensemble", "internal/certfile",
 			"internal/survey", "lock", "zk",
 		},
-		foreign: []string{"golang.org/x/crypto"},
+		foreign: []string{"github.com/coreos/go-oidc/v3", "golang.org/x/crypto", "golang.org/x/oauth2"},
 	},
 	{
 		path: "cmd/turnstile/internal/top",

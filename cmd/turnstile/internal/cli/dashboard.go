@@ -5,10 +5,12 @@ package cli
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"time"
 
@@ -35,6 +37,9 @@ type dashboardCall struct {
 	hosts    []string
 	insecure bool
 	users    string
+	issuer   dashboard.OIDCConfig
+	secret   string // file with issuer.Secret
+	allow    []string
 	proxies  []string
 	cert     string
 	key      string
@@ -66,10 +71,17 @@ must be given, or it is taken from them by force, once the last part of its path
 paused, and all their dead letters requeued or removed.
 
 All who reach the address see everything, and with --allow-changes may change all that. So it listens on this
-machine alone, unless it asks for a password (--user-file) and speaks TLS (--listen-cert, --listen-key), or
+machine alone, unless viewers must sign in (--user-file, --oidc-issuer) and it speaks TLS (--listen-cert, --listen-key), or
 --insecure is given. A proxy that does both can stand in front of it: give the proxy's name with --host. With
 --trust-proxy and the proxy's address, changes are recorded under the user and the address in its headers
 X-Forwarded-User and X-Forwarded-For, which it must set itself, whatever its client has sent.
+
+With --oidc-issuer, browsers are sent there to sign in (OpenID Connect: the code flow with PKCE), each hour, and
+when the dashboard has been restarted. Those of its users may see the pages who have one of the claims --oidc-allow,
+such as groups=ops; an email counts only if the issuer says that it is verified. Do not choose a claim that users
+can set themselves, as preferred_username often is. Some issuers tell groups only if --oidc-scope asks for them. The
+issuer must know the dashboard by --oidc-client and --oidc-redirect. Programs go on using tokens of --user-file.
+Who is removed at the issuer sees the pages for at most one more hour.
 
 The file of users has a line for each: what htpasswd -nB NAME prints; or for a program, which sends a token
 ("Authorization: Bearer TOKEN"), NAME: and the token's hash, which printf %s TOKEN | sha256sum prints. It is
@@ -110,6 +122,15 @@ It serves /livez and /readyz (503 while no server is connected) as well, until a
 		"`file` of those who may see it: what htpasswd -nB prints for each, or NAME:SHA256 of a token")
 	flags.StringVar(&d.cert, "listen-cert", "", "PEM `file` of the certificate to serve HTTPS with")
 	flags.StringVar(&d.key, "listen-key", "", "PEM `file` of its key")
+	flags.StringVar(&d.issuer.Issuer, "oidc-issuer", "", "`URL` of an OpenID Connect issuer where viewers sign in")
+	flags.StringVar(&d.issuer.Client, "oidc-client", "", "`id` under which the issuer knows this dashboard")
+	flags.StringVar(&d.secret, "oidc-secret-file", "", "`file` with the secret of that client, if it has one")
+	flags.StringVar(&d.issuer.Redirect, "oidc-redirect", "",
+		"`URL` by which browsers reach this dashboard's /signed-in, which the issuer must know")
+	flags.StringArrayVar(&d.issuer.Scopes, "oidc-scope", nil,
+		"`scope` to ask for besides openid, profile and email, such as groups (repeatable)")
+	flags.StringArrayVar(&d.allow, "oidc-allow", nil,
+		"`CLAIM=VALUE` of those of its users who may see the pages (repeatable: one is enough)")
 	flags.StringArrayVar(&d.proxies, "trust-proxy", nil,
 		"`address` or network of a proxy that says who a viewer is and where from (repeatable)")
 	flags.BoolVar(&d.config.Changes, "allow-changes", false,
@@ -117,7 +138,8 @@ It serves /livez and /readyz (503 while no server is connected) as well, until a
 	flags.BoolVar(&d.config.Data, "show-data", false, "also show the data of nodes, to everybody who sees the pages")
 	flags.Var(&d.readFor, "read-for", "stop a reading of everything after this time, and show what was found")
 	command.VariablesOf("dashboard", flags, "listen", "host", "insecure", "allow-changes", "show-data",
-		"user-file", "listen-cert", "listen-key", "trust-proxy")
+		"user-file", "oidc-issuer", "oidc-client", "oidc-secret-file", "oidc-redirect", "oidc-scope", "oidc-allow",
+		"listen-cert", "listen-key", "trust-proxy")
 	return cmd
 }
 
@@ -135,8 +157,8 @@ func (d *dashboardCall) checkListen(cmd *cobra.Command) error {
 		return nil
 	}
 	var lacks []string
-	if d.users == "" {
-		lacks = append(lacks, "--user-file for a password")
+	if d.users == "" && d.issuer.Issuer == "" {
+		lacks = append(lacks, "--user-file for a password (or --oidc-issuer)")
 	}
 	if d.cert == "" {
 		lacks = append(lacks, "--listen-cert and --listen-key for encryption")
@@ -163,6 +185,9 @@ func (d *dashboardCall) audience() (err error) {
 			return fmt.Errorf("--user-file: %w", err)
 		}
 	}
+	if cfg.OIDC, err = d.oidc(); err != nil {
+		return err
+	}
 	for _, text := range d.proxies {
 		proxy, err := netip.ParsePrefix(text)
 		if addr, aerr := netip.ParseAddr(text); aerr == nil {
@@ -184,6 +209,36 @@ func (d *dashboardCall) audience() (err error) {
 	cfg.TLS = &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 	files.Server(cfg.TLS)
 	return nil
+}
+
+// oidc returns how viewers sign in at an issuer, nil if there is none.
+func (d *dashboardCall) oidc() (*dashboard.OIDC, error) {
+	cfg := d.issuer
+	if cfg.Issuer == "" {
+		if cfg.Client != "" || cfg.Redirect != "" || d.secret != "" || len(d.allow)+len(cfg.Scopes) > 0 {
+			return nil, errors.New("the other flags that begin with --oidc are for --oidc-issuer, which is missing")
+		}
+		return nil, nil //nolint:nilnil // there is none
+	}
+	if d.secret != "" {
+		secret, err := os.ReadFile(d.secret)
+		if err != nil {
+			return nil, fmt.Errorf("--oidc-secret-file: %w", err)
+		}
+		if cfg.Secret = strings.TrimRight(string(secret), "\r\n"); cfg.Secret == "" {
+			return nil, fmt.Errorf("--oidc-secret-file: %s is empty", d.secret)
+		}
+	}
+	for _, text := range d.allow {
+		name, value, _ := strings.Cut(text, "=")
+		cfg.Allow = append(cfg.Allow, dashboard.Claim{Name: name, Value: value})
+	}
+	cfg.Complain = d.config.Audit
+	issuer, err := dashboard.NewOIDC(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("--oidc-issuer, --oidc-client, --oidc-redirect, --oidc-allow: %w", err)
+	}
+	return issuer, nil
 }
 
 // listenAndServe serves on --listen until ctx ends.

@@ -136,10 +136,17 @@ func TestDashboardWithAPasswordAndACertificate(t *testing.T) {
 	cert := []string{"--listen-cert", dir + "/server.pem", "--listen-key", dir + "/server.key"}
 	for want, args := range map[string][]string{
 		"add --listen-cert and --listen-key for encryption, listen": {"--listen", ":0", "--user-file", file},
-		"add --user-file for a password, listen":                    append(cert, "--listen", ":0"),
-		"--user-file: stat /none":                                   {"--user-file", "/none"},
-		"--listen-cert, --listen-key: ":                             cert[:2],
-		"--trust-proxy must be an address or a network":             {"--trust-proxy", "proxy.example.com"},
+		"add --user-file for a password (or --oidc-issuer), listen": append(cert, "--listen", ":0"),
+		"for --oidc-issuer, which is missing":                       {"--oidc-client", "board"},
+		"the issuer must be an https URL":                           {"--oidc-issuer", "id.example.com"},
+		"a claim must be NAME=VALUE, such as groups=ops: \"ops=\"": {
+			"--oidc-issuer", "https://id.example.com", "--oidc-client", "board", "--oidc-allow", "ops",
+			"--oidc-redirect", "https://locks.example.com/signed-in",
+		},
+		"--oidc-secret-file: open /none":                {"--oidc-issuer", "https://id.example.com", "--oidc-secret-file", "/none"},
+		"--user-file: stat /none":                       {"--user-file", "/none"},
+		"--listen-cert, --listen-key: ":                 cert[:2],
+		"--trust-proxy must be an address or a network": {"--trust-proxy", "proxy.example.com"},
 	} {
 		r := start(t, append([]string{"dashboard", "--connect", srv.Addr()}, args...)...)
 		r.wantCode(64)

@@ -20,6 +20,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +37,7 @@ type Config struct {
 	Data     bool     // show the data of nodes
 
 	Users   *Users         // who may sign in; nil if all may see the pages
+	OIDC    *OIDC          // how viewers may sign in as well; nil for no such way
 	Proxies []netip.Prefix // whose word is taken for who a viewer is and where from
 	TLS     *tls.Config    // nil for clear text
 
@@ -58,6 +60,9 @@ func New(ctx context.Context, source ensemble.Source, cfg Config) *Dashboard {
 	ctx, stop := context.WithCancel(ctx)
 	d := &Dashboard{cfg: cfg, source: source, collector: newCollector(ctx, source, cfg.Data), stop: stop}
 	d.changes.tickets = make(map[string]issued)
+	if cfg.OIDC != nil {
+		d.cfg.Hosts = append(slices.Clone(cfg.Hosts), cfg.OIDC.Host())
+	}
 	d.handler = d.guard(d.routes())
 	return d
 }
@@ -100,6 +105,9 @@ func (d *Dashboard) Serve(ctx context.Context, l net.Listener) error {
 		cancel(err)
 		served <- err
 	}()
+	if d.cfg.OIDC != nil {
+		go d.cfg.OIDC.Try(ctx)
+	}
 	err := d.collector.run(ctx)
 	defer d.collector.close()
 	defer d.stop() // what has begun, also if ctx lasts

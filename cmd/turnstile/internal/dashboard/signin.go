@@ -50,12 +50,12 @@ type Users struct {
 	turns    chan struct{} // one is in it for each check, which takes a processor for a while
 	key      []byte        // of what hash and known are asked with
 
+	refusals refusals
+
 	mu    sync.Mutex // guards the fields below; held while the file is read
 	stamp os.FileInfo
 	accounts
-	known   map[string]time.Time // until when it need not be checked again that a password fits
-	refused int                  // wrong passwords and tokens since the last message
-	told    time.Time            // when that was
+	known map[string]time.Time // until when it need not be checked again that a password fits
 }
 
 // accounts are what a file of users says.
@@ -69,7 +69,7 @@ func ReadUsers(file string, complain func(format string, args ...any)) (*Users, 
 	u := &Users{
 		file: file, complain: complain, line: make(chan struct{}, maxWaiting),
 		turns: make(chan struct{}, max(1, runtime.NumCPU()/2)), key: make([]byte, 32),
-		known: make(map[string]time.Time),
+		known: make(map[string]time.Time), refusals: refusals{complain: complain},
 	}
 	_, _ = rand.Read(u.key) // it never fails
 	var err error
@@ -241,21 +241,34 @@ func (u *Users) remember(proof string, fits bool) bool {
 	return fits
 }
 
-// refuse tells of wrong passwords and tokens, not of each if there are many.
+// refuse tells of a wrong password or token.
 func (u *Users) refuse(what, from string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.refused++
-	if now := time.Now(); now.Sub(u.told) >= refusalTime {
-		u.complain("wrong name, password or token, the last %s from %q (%d since the last message)",
-			what, from, u.refused)
-		u.refused, u.told = 0, now
+	u.refusals.tell(fmt.Sprintf("wrong name, password or token, the last %s from %q", what, from))
+}
+
+// refusals tells of those who were not let in, not of each if there are many.
+type refusals struct {
+	complain func(format string, args ...any)
+
+	mu      sync.Mutex // guards the fields below
+	refused int        // since the last message
+	told    time.Time  // when that was
+}
+
+func (f *refusals) tell(last string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refused++
+	if now := time.Now(); now.Sub(f.told) >= refusalTime {
+		f.complain("%s (%d since the last message)", last, f.refused)
+		f.refused, f.told = 0, now
 	}
 }
 
 // signedIn lets only users through, but for what probes ask.
 func (d *Dashboard) signedIn(next http.Handler) http.Handler {
-	if d.cfg.Users == nil {
+	users, issuer := d.cfg.Users, d.cfg.OIDC
+	if users == nil && issuer == nil {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -264,15 +277,23 @@ func (d *Dashboard) signedIn(next http.Handler) http.Handler {
 		var err error
 		name, password, named := r.BasicAuth()
 		token, given := bearer(r)
+		viewer, in := "", false
+		if issuer != nil {
+			viewer, in = issuer.viewer(r)
+		}
+		_, from := d.user(r)
 		switch {
 		case ok:
-		case named:
-			_, from := d.user(r)
-			ok, err = d.cfg.Users.allow(r.Context(), name, password, from)
-		case given:
-			if name, ok = d.cfg.Users.owner(token); !ok {
-				_, from := d.user(r)
-				d.cfg.Users.refuse("a token", from)
+		case issuer != nil && r.URL.Path == signedInPath:
+			issuer.finish(w, r, from)
+			return
+		case in: // before a password, which a browser may still send that knew one
+			name, ok = viewer, true
+		case users != nil && named:
+			ok, err = users.allow(r.Context(), name, password, from)
+		case users != nil && given:
+			if name, ok = users.owner(token); !ok {
+				users.refuse("a token", from)
 			}
 		}
 		switch {
@@ -281,6 +302,12 @@ func (d *Dashboard) signedIn(next http.Handler) http.Handler {
 		case err != nil:
 			w.Header().Set("Retry-After", "5")
 			plain(w, http.StatusServiceUnavailable, err.Error()+": try again")
+		case issuer != nil && mayBegin(r):
+			issuer.begin(w, r, from)
+		case issuer != nil: // for Basic, a browser would ask for a password
+			w.Header().Set("WWW-Authenticate", `Bearer realm="turnstile"`)
+			plain(w, http.StatusUnauthorized, "Nothing was done. Open the dashboard in another tab to sign in, then "+
+				"reload this page. A program sends a password or a token of --user-file.")
 		default:
 			w.Header().Set("WWW-Authenticate", `Basic realm="turnstile", charset="UTF-8"`)
 			plain(w, http.StatusUnauthorized, "Sign in with a name and a password, or with a token, of --user-file.")
@@ -307,7 +334,7 @@ func (d *Dashboard) user(r *http.Request) (name, from string) {
 			from = cmp.Or(head(last, maxForwarded), from)
 		}
 	}
-	if d.cfg.Users != nil {
+	if d.cfg.Users != nil || d.cfg.OIDC != nil {
 		name, _ = r.Context().Value(userKey{}).(string)
 	}
 	return name, from

@@ -4,6 +4,7 @@
 
 const every = 2000;
 let tag = "", ahead = Number(document.body.dataset.now) - Date.now(), seen = Date.now(), moved = 0, busy = false;
+let leaving = false;
 
 function ago(ms) {
   const s = Math.max(0, Math.floor(ms / 1000)), two = (n) => String(n).padStart(2, "0");
@@ -55,12 +56,18 @@ function morph(from, to) {
 
 async function load() {
   const lost = document.getElementById("lost");
-  if (busy || document.hidden || "still" in document.body.dataset || Date.now() - moved < 1000) return;
+  if (busy || leaving || document.hidden || "still" in document.body.dataset || Date.now() - moved < 1000) return;
   busy = true;
   try {
     const answer = await fetch(location.href, {
       headers: { "Turnstile-Part": "1", "If-None-Match": tag }, cache: "no-store", signal: AbortSignal.timeout(20000),
     });
+    // To sign in again; not again and again, if that does not help.
+    if (answer.status === 401 && Date.now() - Number(sessionStorage.getItem("signin")) > 60000) {
+      leaving = true;
+      sessionStorage.setItem("signin", Date.now());
+      return location.reload();
+    }
     if (answer.status !== 304) {
       if (!answer.headers.get("ETag")) throw new Error("not a page");
       const part = new DOMParser().parseFromString(await answer.text(), "text/html").body;
@@ -87,6 +94,7 @@ async function load() {
 addEventListener("pointerdown", () => { moved = Date.now(); });
 addEventListener("pointermove", (e) => { if (e.target.closest?.("tbody, ol, .tree")) moved = Date.now(); });
 addEventListener("visibilitychange", load);
+addEventListener("pageshow", (e) => { if (e.persisted) leaving = false; });
 for (const select of document.querySelectorAll("form.filter select")) {
   select.addEventListener("change", () => select.form.requestSubmit());
 }

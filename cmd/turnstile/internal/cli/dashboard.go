@@ -71,10 +71,10 @@ must be given, or it is taken from them by force, once the last part of its path
 paused, and all their dead letters requeued or removed.
 
 All who reach the address see everything, and with --allow-changes may change all that. So it listens on this
-machine alone, unless viewers must sign in (--user-file, --oidc-issuer) and it speaks TLS (--listen-cert, --listen-key), or
---insecure is given. A proxy that does both can stand in front of it: give the proxy's name with --host. With
---trust-proxy and the proxy's address, changes are recorded under the user and the address in its headers
-X-Forwarded-User and X-Forwarded-For, which it must set itself, whatever its client has sent.
+machine alone, unless viewers must sign in (--user-file, --oidc-issuer) and it speaks TLS (--listen-cert,
+--listen-key), or --insecure is given. A proxy that does both can stand in front of it: give the proxy's name with
+--host. With --trust-proxy and the proxy's address, changes are recorded under the user and the address in its
+headers X-Forwarded-User and X-Forwarded-For, which it must set itself, whatever its client has sent.
 
 With --oidc-issuer, browsers are sent there to sign in (OpenID Connect: the code flow with PKCE), each hour, and
 when the dashboard has been restarted. Those of its users may see the pages who have one of the claims --oidc-allow,

@@ -143,7 +143,9 @@ func TestDashboardWithAPasswordAndACertificate(t *testing.T) {
 			"--oidc-issuer", "https://id.example.com", "--oidc-client", "board", "--oidc-allow", "ops",
 			"--oidc-redirect", "https://locks.example.com/signed-in",
 		},
-		"--oidc-secret-file: open /none":                {"--oidc-issuer", "https://id.example.com", "--oidc-secret-file", "/none"},
+		"--oidc-secret-file: open /none": {
+			"--oidc-issuer", "https://id.example.com", "--oidc-secret-file", "/none",
+		},
 		"--user-file: stat /none":                       {"--user-file", "/none"},
 		"--listen-cert, --listen-key: ":                 cert[:2],
 		"--trust-proxy must be an address or a network": {"--trust-proxy", "proxy.example.com"},

@@ -211,8 +211,8 @@ func (o *OIDC) try(ctx context.Context, a *attempt) {
 		return
 	}
 	a.flow = oauth2.Config{
-		ClientID: o.cfg.Client, ClientSecret: o.cfg.Secret, Endpoint: a.provider.Endpoint(), RedirectURL: o.cfg.Redirect,
-		Scopes: append([]string{oidc.ScopeOpenID, "profile", "email"}, o.cfg.Scopes...),
+		ClientID: o.cfg.Client, ClientSecret: o.cfg.Secret, Endpoint: a.provider.Endpoint(),
+		RedirectURL: o.cfg.Redirect, Scopes: append([]string{oidc.ScopeOpenID, "profile", "email"}, o.cfg.Scopes...),
 	}
 	if u, err := url.Parse(a.flow.Endpoint.AuthURL); err != nil || !safe(u) {
 		a.err = fmt.Errorf("its authorization_endpoint is no https URL: %q", a.flow.Endpoint.AuthURL)
@@ -277,7 +277,7 @@ func mayBegin(r *http.Request) bool {
 // begin sends a browser to the issuer.
 func (o *OIDC) begin(w http.ResponseWriter, r *http.Request, from string) {
 	if strings.HasSuffix(r.URL.Path, signedInPath) { // it would come back here for ever
-		plain(w, http.StatusNotFound, "The proxy in front of the dashboard must take the path off that the dashboard has there.")
+		plain(w, http.StatusNotFound, "The proxy in front must take the path off that the dashboard has there.")
 		return
 	}
 	issuer, err := o.reach(r.Context())
@@ -411,8 +411,9 @@ func (o *OIDC) write(w http.ResponseWriter, kind string, value any, lasts time.D
 	if lasts < 0 {
 		age = -1
 	}
+	sealed := o.seal.Seal(nil, nil, text.Bytes(), []byte(kind))
 	http.SetCookie(w, &http.Cookie{
-		Name: o.cookie(kind), Value: base64.RawURLEncoding.EncodeToString(o.seal.Seal(nil, nil, text.Bytes(), []byte(kind))),
+		Name: o.cookie(kind), Value: base64.RawURLEncoding.EncodeToString(sealed),
 		Path: o.path, Secure: o.secure, MaxAge: age, HttpOnly: true, SameSite: http.SameSiteLaxMode,
 	})
 }

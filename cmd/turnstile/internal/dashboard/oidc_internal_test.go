@@ -39,7 +39,8 @@ type issuer struct {
 // signedBy returns what signs with a key.
 func signedBy(t *testing.T, key *rsa.PrivateKey) func([]byte) string {
 	return func(text []byte) string {
-		signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: key, KeyID: "k"}}, nil)
+		with := jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: key, KeyID: "k"}}
+		signer, err := jose.NewSigner(with, nil)
 		if err != nil {
 			t.Error(err)
 			return ""
@@ -78,7 +79,8 @@ func newIssuer(t *testing.T) *issuer {
 		reply(w, says)
 	})
 	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: &key.PublicKey, KeyID: "k", Use: "sig", Algorithm: "RS256"}}})
+		public := jose.JSONWebKey{Key: &key.PublicKey, KeyID: "k", Use: "sig", Algorithm: "RS256"}
+		reply(w, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{public}})
 	})
 	mux.HandleFunc("POST /token", func(w http.ResponseWriter, r *http.Request) {
 		i.mu.Lock()
@@ -95,7 +97,8 @@ func newIssuer(t *testing.T) *issuer {
 			return
 		}
 		claims := map[string]any{
-			"iss": i.URL, "aud": "board", "sub": "42", "nonce": i.nonces[code], "exp": time.Now().Add(time.Minute).Unix(),
+			"iss": i.URL, "aud": "board", "sub": "42", "nonce": i.nonces[code],
+			"exp": time.Now().Add(time.Minute).Unix(),
 		}
 		maps.Copy(claims, i.claims)
 		text, err := json.Marshal(claims)
@@ -178,7 +181,8 @@ func oidcBoardOf(t *testing.T, i *issuer, cfg Config, allow ...Claim) (*Dashboar
 	var mu sync.Mutex
 	var told []string
 	o, err := NewOIDC(OIDCConfig{
-		Issuer: i.URL, Client: "board", Secret: "s3cret", Redirect: "https://locks.example.com/app/signed-in", Allow: allow,
+		Issuer: i.URL, Client: "board", Secret: "s3cret", Redirect: "https://locks.example.com/app/signed-in",
+		Allow: allow,
 		Complain: func(format string, args ...any) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -286,7 +290,8 @@ func TestOnlyThoseWithAClaimSignIn(t *testing.T) {
 			b := &browser{d: d, cookies: make(map[string]string)}
 			back := i.visit(t, b.open("/").Header().Get("Location"))
 			got := b.open("/signed-in?" + back.Encode())
-			if in := got.Code == http.StatusFound; in != c.ok || in == (b.cookies[d.cfg.OIDC.cookie(viewerCookie)] == "") {
+			kept := b.cookies[d.cfg.OIDC.cookie(viewerCookie)] != ""
+			if in := got.Code == http.StatusFound; in != c.ok || in != kept {
 				t.Errorf("got %d %s, want in %v", got.Code, got.Body, c.ok)
 			}
 			if c.ok != (told() == "") {
@@ -456,7 +461,8 @@ func TestClaimsOfTheUserInfoCount(t *testing.T) {
 	back := i.visit(t, b.open("/").Header().Get("Location"))
 	b.open("/signed-in?" + back.Encode())
 	// A name that users choose does not stand alone.
-	if got := b.open("/"); got.Code != http.StatusOK || !strings.Contains(got.Body.String(), "ann (42)") || told() != "" {
+	got := b.open("/")
+	if got.Code != http.StatusOK || !strings.Contains(got.Body.String(), "ann (42)") || told() != "" {
 		t.Errorf("got %d and %q, want a page that knows ann (42)", got.Code, told())
 	}
 }
@@ -473,7 +479,10 @@ func TestSignInsEnd(t *testing.T) {
 		path  string
 		want  map[bool]int // whether it has ended
 	}{
-		{viewerCookie, func(until time.Time) any { return seen{"ann", until} }, "/", map[bool]int{true: 302, false: 200}},
+		{
+			viewerCookie, func(until time.Time) any { return seen{"ann", until} }, "/",
+			map[bool]int{true: 302, false: 200},
+		},
 		{
 			beginCookie, func(until time.Time) any { return begun{State: "s", To: "/", Until: until} },
 			"/signed-in?state=s&error=denied",

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // checkConnections: has an address nearly as many connections as it may have?
@@ -169,11 +170,13 @@ var holes = []hole{
 	},
 }
 
-var number3 = regexp.MustCompile(`^([0-9]{1,4})\.([0-9]{1,4})\.([0-9]{1,4})`)
+var number3 = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([0-9]{1,4})\.([0-9]{1,4})\.([0-9]{1,4})`)
+})
 
 // release returns the three numbers of a version as one that can be compared; 0 if it has none.
 func release(version string) int {
-	m := number3.FindStringSubmatch(version)
+	m := number3().FindStringSubmatch(version)
 	if m == nil {
 		return 0
 	}

@@ -197,7 +197,7 @@ func CheckQueue(h QueueHistory, dir string) error {
 	}
 	verdict := fmt.Errorf("lincheck: history of %d puts and %d deliveries is not that of a queue, %d violations: %s",
 		len(h.Puts), len(h.Deliveries), len(j.violations), j.violations[0].text)
-	return keep(verdict, dir, func(page io.Writer) error { return queuePage.Execute(page, j.page()) })
+	return keep(verdict, dir, func(page io.Writer) error { return queuePage().Execute(page, j.page()) })
 }
 
 // queueJudge checks a history item by item, and then all items in the order of time.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"slices"
+	"sync"
 )
 
 const (
@@ -15,7 +16,8 @@ const (
 )
 
 // queuePage shows violations, and the lives of the items that they concern, in the order of time.
-var queuePage = template.Must(template.New("queue").Parse(`<!doctype html>
+var queuePage = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("queue").Parse(`<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>A history that is not a queue's</title>
 <style>body{font-family:sans-serif}td,th{padding:0 1em 0 0;text-align:left;vertical-align:top}
 td:first-child{text-align:right;font-variant-numeric:tabular-nums}</style>
@@ -31,6 +33,7 @@ td:first-child{text-align:right;font-variant-numeric:tabular-nums}</style>
 {{end}}</table>
 {{end}}</html>
 `))
+})
 
 type queuePageData struct {
 	Count    int

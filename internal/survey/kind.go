@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
 )
@@ -55,8 +56,10 @@ const leases, locks = "leases", "locks" // the directories of Curator's semaphor
 
 // Names of children.
 var (
-	classicItem = regexp.MustCompile(`^(qn-|queue-|entry-\d{3}-).*\d{10}$`)
-	kazooLease  = regexp.MustCompile(`^[0-9a-f]{32}$`)
+	classicItem = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(qn-|queue-|entry-\d{3}-).*\d{10}$`)
+	})
+	kazooLease = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{32}$`) })
 )
 
 // beside are the ends of the names of nodes that belong to the lock beside them: recorded revocations, marks of holders
@@ -95,7 +98,7 @@ func Recognise(children []string, data []byte) Kind {
 	switch {
 	case slices.Contains(children, leases):
 		return Permits
-	case len(contenders) == 0 && slices.ContainsFunc(children, kazooLease.MatchString):
+	case len(contenders) == 0 && slices.ContainsFunc(children, kazooLease().MatchString):
 		return KazooPermits
 	case of(line.SupportOffer):
 		return Support
@@ -105,7 +108,7 @@ func Recognise(children []string, data []byte) Kind {
 		return Lock
 	case len(children) == 0:
 		return Free
-	case !slices.ContainsFunc(children, func(name string) bool { return !classicItem.MatchString(name) }):
+	case !slices.ContainsFunc(children, func(name string) bool { return !classicItem().MatchString(name) }):
 		return ClassicQueue
 	}
 	return Other

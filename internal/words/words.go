@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Number returns a whole number of some values, one that fits into 53 bits. It reports false if there is none.
@@ -44,14 +45,14 @@ func Gauges(text string) map[string]string {
 }
 
 // connection is a line of cons: /10.0.0.1:40000[1](queued=0,recved=2,sent=2,sid=0x1,…).
-var connection = regexp.MustCompile(`^ /(\S+)\[[0-9]+\]\(([^)]*)`)
+var connection = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^ /(\S+)\[[0-9]+\]\(([^)]*)`) })
 
 // Connections yields the connections in an answer to cons: where each comes from, and what is told of it, as
 // key=value,key=value.
 func Connections(text string) iter.Seq2[string, string] {
 	return func(yield func(address, told string) bool) {
 		for line := range strings.Lines(text) {
-			m := connection.FindStringSubmatch(line)
+			m := connection().FindStringSubmatch(line)
 			if m != nil && !yield(m[1], m[2]) {
 				return
 			}

@@ -178,7 +178,7 @@ func (e *elector) lead(ctx context.Context) error {
 		return err
 	}
 	signals := supervise.Catch()
-	defer signals.Release()
+	defer e.app.Release(signals)
 	until, stop := signals.Until(ctx)
 	client, candidate, err := e.connect(until)
 	stop()

@@ -128,7 +128,7 @@ func (l *locker) holdForProcess(ctx context.Context) error {
 	}
 	defer door.close()
 	signals := supervise.Catch()
-	defer signals.Release()
+	defer l.app.Release(signals)
 	until, stop := signals.Until(ctx)
 	wanted, cancel := context.WithCancelCause(until)
 	defer cancel(nil)

@@ -159,7 +159,7 @@ func (l *locker) lock(ctx context.Context) error {
 		return err
 	}
 	signals := supervise.Catch()
-	defer signals.Release()
+	defer l.app.Release(signals)
 	until, stop := signals.Until(ctx)
 	client, hold, err := l.acquire(until)
 	stop()

@@ -29,7 +29,8 @@ import (
 //
 // Run catches signals while it runs, so a process should run one at a time.
 func Run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return run(ctx, args, env, stdin, stdout, stderr, "").Code
+	app := &command.App{Args: args, Env: command.NewEnviron(env), Stdin: stdin, Stdout: stdout, Stderr: stderr}
+	return run(ctx, app, "").Code
 }
 
 // Main is Run for this process, and ends the process: with the exit code, or by SIGINT if that ended the command or
@@ -43,15 +44,16 @@ func MainWith(settings string) {
 	if os.Getpid() == 1 {
 		runAsInit()
 	}
-	run(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr, settings).Exit()
+	app := &command.App{
+		Args: os.Args[1:], Env: command.NewEnviron(os.Environ()), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Exits: true,
+	}
+	run(context.Background(), app, settings).Exit()
 }
 
 // run is Run, and returns how to end the process.
-func run(
-	ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer, settings string,
-) *command.Error {
-	app := &command.App{Args: args, Env: command.NewEnviron(env), Stdin: stdin, Stdout: stdout, Stderr: stderr}
-	root := newRoot(app, args...) //nolint:contextcheck // cobra hands the context to the command that runs
+func run(ctx context.Context, app *command.App, settings string) *command.Error {
+	root := newRoot(app, app.Args...) //nolint:contextcheck // cobra hands the context to the command that runs
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if detached := cmd.Flags().Lookup(detachedFlag); detached != nil && detached.Changed {
 			return nil // the flags of a user's own server are complete; what the machine sets is for its clients
@@ -64,12 +66,12 @@ func run(
 		}
 		return app.Env.Bind(cmd.Flags())
 	}
-	root.SetArgs(args)
-	root.SetIn(stdin)
-	out := &output{Writer: stdout}
+	root.SetArgs(app.Args)
+	root.SetIn(app.Stdin)
+	out := &output{Writer: app.Stdout}
 	root.SetOut(out) // of cobra: help, versions and completions
-	root.SetErr(stderr)
-	refuseUnknownShells(root, args)
+	root.SetErr(app.Stderr)
+	refuseUnknownShells(root, app.Args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if out.err != nil {
 		err = app.OutputError(out.err)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -31,11 +32,35 @@ func (p *osProcess) start(cmd *exec.Cmd, t *terminal) error {
 		cmd.SysProcAttr.Foreground, cmd.SysProcAttr.Ctty = true, t.fd()
 	}
 	cmd.WaitDelay = time.Second // do not wait for other processes that keep the streams open
-	if err := cmd.Start(); err != nil {
+	if err := p.fork(cmd); err != nil {
 		return err
 	}
-	p.pid = cmd.Process.Pid
 	t.ignoreOutputStops()
+	return nil
+}
+
+// fork starts the process. For one that reads and writes files it does what os.StartProcess does, which first starts
+// another process, to see what the kernel can do, and keeps a descriptor of the new one, which nothing here needs: a
+// tenth of the time of turnstile lock.
+func (p *osProcess) fork(cmd *exec.Cmd) (err error) {
+	files := make([]uintptr, 3)
+	for i, stream := range []any{cmd.Stdin, cmd.Stdout, cmd.Stderr} {
+		file, ok := stream.(*os.File)
+		if !ok { // it copies what passes through
+			if err := cmd.Start(); err != nil {
+				return err
+			}
+			p.pid = cmd.Process.Pid
+			return nil
+		}
+		files[i] = file.Fd()
+	}
+	attr := &syscall.ProcAttr{Env: cmd.Environ(), Files: files, Sys: cmd.SysProcAttr}
+	p.pid, err = syscall.ForkExec(cmd.Path, cmd.Args, attr)
+	runtime.KeepAlive(cmd)
+	if err != nil {
+		return &os.PathError{Op: "fork/exec", Path: cmd.Path, Err: err}
+	}
 	return nil
 }
 
@@ -56,7 +81,9 @@ func (p *osProcess) wait(cmd *exec.Cmd, stopped chan<- syscall.Signal) Ending {
 			stopped <- status.StopSignal()
 			continue
 		}
-		_ = cmd.Wait() // fails because we have reaped the process; called to wait for the streams
+		if cmd.Process != nil {
+			_ = cmd.Wait() // fails because we have reaped the process; called to wait for the streams
+		}
 		if status.Signaled() {
 			return endingBy(status.Signal())
 		}

@@ -18,11 +18,18 @@ import (
 type Signals struct {
 	ch   chan os.Signal
 	pipe chan os.Signal // SIGPIPE, never read: once caught it does not end us when standard error is a closed pipe
+	all  chan struct{}  // closed when all are caught
 }
 
 // Catch catches every signal that would end this process, except those that it was started ignoring: under nohup(1),
-// SIGHUP stays ignored. The caller calls Release.
+// SIGHUP stays ignored. The unusual ones it catches in the background: each of some 50 goes to a thread of Go's runtime
+// and back, which takes two milliseconds together. The caller calls Release, unless the process is about to end.
 func Catch() *Signals { return catch(ending()) }
+
+// usual reports whether programs and people send a signal to a command like this one.
+func usual(sig os.Signal) bool {
+	return sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGHUP || sig == syscall.SIGQUIT
+}
 
 // quit catches SIGQUIT as long as nothing else does: Go's runtime would print all goroutines, which tells a user of the
 // command nothing.
@@ -58,16 +65,27 @@ func caught(more int) {
 
 func catch(which []os.Signal) *Signals {
 	defer caught(1) // not before ours are caught
-	s := &Signals{ch: make(chan os.Signal, 64), pipe: make(chan os.Signal, 1)}
-	if which = slices.DeleteFunc(which, signal.Ignored); len(which) > 0 { // without any, Notify would catch all
-		signal.Notify(s.ch, which...)
+	s := &Signals{ch: make(chan os.Signal, 64), pipe: make(chan os.Signal, 1), all: make(chan struct{})}
+	which = slices.DeleteFunc(which, signal.Ignored)
+	ch, all := s.ch, s.all
+	notify := func(unless func(os.Signal) bool) {
+		some := slices.DeleteFunc(slices.Clone(which), unless)
+		if len(some) > 0 { // without any, Notify would catch all
+			signal.Notify(ch, some...)
+		}
 	}
+	notify(func(sig os.Signal) bool { return !usual(sig) })
 	signal.Notify(s.pipe, syscall.SIGPIPE)
+	go func() {
+		defer close(all)
+		notify(usual)
+	}()
 	return s
 }
 
 // Release stops catching signals.
 func (s *Signals) Release() {
+	<-s.all
 	caught(-1) // before ours are let go
 	signal.Stop(s.ch)
 	signal.Stop(s.pipe)
@@ -144,7 +162,10 @@ func (s *Signals) Until(ctx context.Context) (until context.Context, stop func()
 }
 
 // catchAll also catches the signals that do not end a process, once there is a command to pass them to.
-func (s *Signals) catchAll() { signal.Notify(s.ch, forwardable()...) }
+func (s *Signals) catchAll() {
+	<-s.all
+	signal.Notify(s.ch, forwardable()...)
+}
 
 // AfterCommand goes back to what Catch catches after Start has caught everything for its command. It returns a signal
 // that asked this process to end in the meantime, nil if none did.

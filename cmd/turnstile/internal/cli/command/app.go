@@ -26,6 +26,8 @@ type App struct {
 	Stdout io.Writer
 	Stderr io.Writer
 
+	Exits bool // the process ends when the command has ended
+
 	Did atomic.Bool // the command has changed what it was to change; what is left is to say so
 
 	Quiet   bool // say only errors

@@ -76,6 +76,13 @@ func (r *Runner) Await(ctx context.Context, h Hold, p *supervise.Process, since 
 	return result
 }
 
+// Release lets signals go when a command ends. A process that ends, too, keeps them: see supervise.Catch.
+func (a *App) Release(signals *supervise.Signals) {
+	if !a.Exits {
+		signals.Release()
+	}
+}
+
 // Under is what a supervisor must know of what a command runs under.
 func Under(h zk.Held) supervise.Hold {
 	return supervise.Hold{Context: h.Context(), Session: h.Session()}

@@ -80,7 +80,7 @@ func (s *stay) stay(ctx context.Context, enter func(context.Context, *zk.Client)
 		}
 	}
 	signals := supervise.Catch()
-	defer signals.Release()
+	defer s.App.Release(signals)
 	until, stop := signals.Until(ctx)
 	client, sess, err := s.Connection.Open(until, s.App)
 	if err != nil {

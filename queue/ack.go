@@ -103,9 +103,8 @@ func (it *Item) acknowledge() error {
 	if it.co.claims.Open() > 1 {
 		runtime.Gosched() // lets goroutines come that are about to
 	}
-	as.send(as.gather(as.maxJoined(it)))
+	as.send(as.gather(as.maxJoined(it)), it.co.handOut)
 	as.sent()
-	it.co.handOut()
 	<-a.turn
 	return a.err
 }
@@ -132,8 +131,7 @@ func (q *Queue) DoneAll(ctx context.Context, items []*Item) error {
 			co := rest[0].item.co
 			n := slices.IndexFunc(rest, func(a *ack) bool { return a.item.co != co }) // taken under another session
 			n = min(cmp.Or(max(n, 0), len(rest)), co.acks.maxJoined(rest[0].item))
-			co.acks.send(rest[:n])
-			co.handOut()
+			co.acks.send(rest[:n], co.handOut)
 			rest = rest[n:]
 		}
 		for _, a := range mine {
@@ -175,7 +173,10 @@ func (as *acks) maxJoined(it *Item) int {
 
 // send removes items in one transaction, and answers those that wait for it. See Item.remove for why that is
 // safe. If an item cannot be removed, the others go without it.
-func (as *acks) send(list []*ack) {
+//
+// Before it answers, handOut gives takers what the transaction has marked: those that are answered want the next, and
+// would come behind takers that wait, of which one then has to ask for more.
+func (as *acks) send(list []*ack, handOut func()) {
 	for len(list) > 0 {
 		if err := as.co.err(); err != nil {
 			answer(list, err)
@@ -194,6 +195,7 @@ func (as *acks) send(list []*ack) {
 		if err == nil {
 			as.co.q.clock.saw(results[len(results)-1].Stat.Mtime) // 0 unless the transaction has set a claim's node
 			as.marks.end(e, true)
+			handOut()
 			answer(list, nil)
 			return
 		}
@@ -212,7 +214,7 @@ func (as *acks) send(list []*ack) {
 				return
 			}
 		default:
-			list = as.resolve(list, e, ops, err)
+			list = as.resolve(list, e, ops, err, handOut)
 		}
 	}
 }
@@ -238,7 +240,7 @@ func (as *acks) without(list []*ack, failed *zk.MultiError) []*ack {
 }
 
 // resolve finds out what became of a transaction without an answer, and returns what is still to be acknowledged.
-func (as *acks) resolve(list []*ack, e *claims.Ack, ops []zk.Op, err error) []*ack {
+func (as *acks) resolve(list []*ack, e *claims.Ack, ops []zk.Op, err error, handOut func()) []*ack {
 	paths := make([]string, len(list))
 	for i := range list {
 		paths[i] = ops[i].Path()
@@ -259,6 +261,7 @@ func (as *acks) resolve(list []*ack, e *claims.Ack, ops []zk.Op, err error) []*a
 	}
 	as.marks.end(e, len(left) == 0)
 	if len(left) == 0 {
+		handOut()
 		answer(gone, nil)
 		return nil
 	}

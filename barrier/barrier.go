@@ -175,14 +175,11 @@ func (b *Barrier) foreign(ctx context.Context, sess *zk.Session) error {
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(children, func(name string) bool { return name != keep }) {
+	if slices.ContainsFunc(children, func(name string) bool { return !attempt.IsKeeper(name) }) {
 		return foreignChildren(zk.NotEmpty)
 	}
 	return nil
 }
-
-// keep is the name of the child that attempt.Secure makes.
-var keep = attempt.Mark("keep")
 
 // foreignChildren adds to err what to do about a node that has others' children.
 func foreignChildren(err error) error {

@@ -9,9 +9,7 @@ import (
 	"fmt"
 	"math"
 	stdpath "path"
-	"regexp"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
@@ -220,9 +218,6 @@ func inspectPermits(ctx context.Context, sess *zk.Session, path string) ([]Conte
 	return list, nil
 }
 
-// kazooLease is the name of a permit of kazoo's Semaphore, or of ours in its layout.
-var kazooLease = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{32}$`) })
-
 // inspectKazooPermits returns the holders of the permits of the semaphore at path in kazoo's layout, which has these
 // children, and the waiters: the contenders for the lock beside it. The first of them has that lock, and waits for a
 // permit.
@@ -232,9 +227,7 @@ func inspectKazooPermits(ctx context.Context, sess *zk.Session, path string, chi
 		return nil, err
 	}
 	var holders []Contender
-	leases := slices.DeleteFunc(slices.Clone(children), func(name string) bool {
-		return !kazooLease().MatchString(name)
-	})
+	leases := slices.DeleteFunc(slices.Clone(children), func(name string) bool { return !line.KazooPermit(name) })
 	// Names of other nodes may be hexadecimal, too: there may be many of them, and large. So nodes are looked at before
 	// they are read, some at a time, and no more of them once none of some is ephemeral, as each permit is.
 	for part := range slices.Chunk(leases, maxLooks) {

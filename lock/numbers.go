@@ -47,7 +47,7 @@ func inspectNumbers(ctx context.Context, sess *zk.Session, path string) (Numbers
 	case len(contenders) == 0: // a semaphore in kazoo's layout, perhaps one of which no permit is taken
 		beside, counts, besideErr := sess.Children(ctx, path+kazooQueue)
 		none := errors.Is(besideErr, zk.NoNode) || errors.Is(besideErr, zk.NoAuth)
-		if !none || slices.ContainsFunc(children, kazooLease().MatchString) {
+		if !none || slices.ContainsFunc(children, line.KazooPermit) {
 			path, stat, err = path+kazooQueue, counts, besideErr
 			contenders = line.Contenders(beside, line.Every)
 		}

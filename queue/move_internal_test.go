@@ -2,24 +2,14 @@ package queue
 
 import (
 	"testing"
-	"time"
 
 	"github.com/seed-a3166700/turnstile/zk"
-	"github.com/seed-a3166700/turnstile/zktest"
 )
 
 // The leader's clock was ahead when a consumer said that it empties a bucket, and another server leads now.
 func TestSignOfAMoverFromAClockThatWasAheadCountsForNothing(t *testing.T) {
 	t.Parallel()
-	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
-		q, err := New(srv.Client(t, 20*time.Second), "/q", Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		co, err := q.dispatcher.openConsumer(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+	withConsumer(t, func(t *testing.T, q *Queue, co *consumer) {
 		c := q.layout.bucket(bucket{})
 		node, err := co.sess.CreateNode(t.Context(), zk.Node{Path: c.Dir, Data: []byte("mover another")})
 		if err != nil {
@@ -34,9 +24,6 @@ func TestSignOfAMoverFromAClockThatWasAheadCountsForNothing(t *testing.T) {
 			if taken, _, err := m.taken(t.Context(), c); err != nil || taken != want {
 				t.Errorf("a mark from %d ms ahead: got %v, %v, want %v", behind, taken, err, want)
 			}
-		}
-		if err := q.Close(t.Context()); err != nil {
-			t.Error(err)
 		}
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
-// withTakers calls f with takers that nothing serves, and a function that makes n items of a consumer that lives.
-func withTakers(t *testing.T, f func(t *testing.T, ts *takers, items func(n int) next)) {
+// withConsumer calls f with a consumer of a queue.
+func withConsumer(t *testing.T, f func(t *testing.T, q *Queue, co *consumer)) {
 	t.Helper()
 	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		q, err := New(srv.Client(t, 20*time.Second), "/q", Config{})
@@ -21,6 +21,17 @@ func withTakers(t *testing.T, f func(t *testing.T, ts *takers, items func(n int)
 		if err != nil {
 			t.Fatal(err)
 		}
+		f(t, q, co)
+		if err := q.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// withTakers calls f with takers that nothing serves, and a function that makes n items of a consumer that lives.
+func withTakers(t *testing.T, f func(t *testing.T, ts *takers, items func(n int) next)) {
+	t.Helper()
+	withConsumer(t, func(t *testing.T, _ *Queue, co *consumer) {
 		f(t, newTakers(), func(n int) next {
 			return func() (*Item, bool) {
 				if n == 0 {
@@ -30,9 +41,6 @@ func withTakers(t *testing.T, f func(t *testing.T, ts *takers, items func(n int)
 				return &Item{co: co}, n == 1
 			}
 		})
-		if err := q.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
 	})
 }
 

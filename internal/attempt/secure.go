@@ -10,7 +10,13 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-func keeper(path string) string { return Join(path, Mark("keep")) }
+// keep is the name of the child that Secure makes.
+var keep = Mark("keep")
+
+func keeper(path string) string { return Join(path, keep) }
+
+// IsKeeper reports whether a child of a node is the one that Secure has made.
+func IsKeeper(name string) bool { return name == keep }
 
 // Secure makes sure that no server removes a node which is to hold what lasts, and which its caller has not made. It
 // may be a container that another recipe has made for its own nodes: no request tells, and servers remove one when its

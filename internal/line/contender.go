@@ -148,6 +148,12 @@ func chosen(name string) string {
 	return name[:min(length, len(name))]
 }
 
+// KazooPermit reports whether a name is that of a permit of kazoo's Semaphore, or of ours in its layout: 32 hexadecimal
+// digits.
+func KazooPermit(name string) bool {
+	return len(name) == 32 && strings.Trim(name, "0123456789abcdef") == ""
+}
+
 // Ours reports whether Turnstile has chosen a contender's name: one that begins with _c_UUID-, with a UUID of ours, or
 // is one without dashes, as permits in kazoo's layout are.
 func Ours(name string) bool {

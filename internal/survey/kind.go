@@ -54,13 +54,10 @@ func permitsDir(name string) bool { return name == leases || name == locks }
 
 const leases, locks = "leases", "locks" // the directories of Curator's semaphore, and of ours
 
-// Names of children.
-var (
-	classicItem = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^(qn-|queue-|entry-\d{3}-).*\d{10}$`)
-	})
-	kazooLease = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{32}$`) })
-)
+// classicItem is the name of an item of a classic queue.
+var classicItem = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(qn-|queue-|entry-\d{3}-).*\d{10}$`)
+})
 
 // beside are the ends of the names of nodes that belong to the lock beside them: recorded revocations, marks of holders
 // with a delay.
@@ -98,7 +95,7 @@ func Recognise(children []string, data []byte) Kind {
 	switch {
 	case slices.Contains(children, leases):
 		return Permits
-	case len(contenders) == 0 && slices.ContainsFunc(children, kazooLease().MatchString):
+	case len(contenders) == 0 && slices.ContainsFunc(children, line.KazooPermit):
 		return KazooPermits
 	case of(line.SupportOffer):
 		return Support

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Whoever has installed a package, or unpacked an archive, reads the pages without a clone. A link in them leads to a
+// Users of a package or an archive read the pages without a clone. A link in them leads to a
 // file that came with them, or to an address.
 func TestPackedPagesLinkToFilesThatArePacked(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"os"
 	"strings"
 	"time"
 
@@ -81,7 +80,7 @@ when the dashboard has been restarted. Those of its users may see the pages who 
 such as groups=ops; an email counts only if the issuer says that it is verified. Do not choose a claim that users
 can set themselves, as preferred_username often is. Some issuers tell groups only if --oidc-scope asks for them. The
 issuer must know the dashboard by --oidc-client and --oidc-redirect. Programs go on using tokens of --user-file.
-Who is removed at the issuer sees the pages for at most one more hour.
+A user who is removed at the issuer sees the pages for at most one more hour.
 
 The file of users has a line for each: what htpasswd -nB NAME prints; or for a program, which sends a token
 ("Authorization: Bearer TOKEN"), NAME: and the token's hash, which printf %s TOKEN | sha256sum prints. It is
@@ -173,8 +172,7 @@ func (d *dashboardCall) checkListen(cmd *cobra.Command) error {
 // local reports whether only this machine reaches it.
 func (d *dashboardCall) local() bool {
 	host, _, _ := net.SplitHostPort(d.listen)
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
+	return command.IsLocal(host)
 }
 
 // audience sets who may see the pages, and whom it believes.
@@ -221,13 +219,14 @@ func (d *dashboardCall) oidc() (*dashboard.OIDC, error) {
 		return nil, nil //nolint:nilnil // there is none
 	}
 	if d.secret != "" {
-		secret, err := os.ReadFile(d.secret)
+		secret, err := command.ReadSecret(d.secret)
+		if err == nil && secret == "" {
+			err = fmt.Errorf("%s is empty", d.secret)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("--oidc-secret-file: %w", err)
 		}
-		if cfg.Secret = strings.TrimRight(string(secret), "\r\n"); cfg.Secret == "" {
-			return nil, fmt.Errorf("--oidc-secret-file: %s is empty", d.secret)
-		}
+		cfg.Secret = secret
 	}
 	for _, text := range d.allow {
 		name, value, _ := strings.Cut(text, "=")

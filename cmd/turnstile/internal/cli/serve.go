@@ -3,6 +3,7 @@ package cli
 // turnstile serve.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -285,10 +286,8 @@ func (s *serving) run(ctx context.Context, cfg server.Config) error {
 	case err != nil && errors.Is(err, context.Cause(ctx)): // as if it had come a moment later
 		cfg.Logger.Info("ending", "why", err.Error())
 		return nil
-	case disk && s.unusable(err) != nil:
-		return s.unusable(err)
 	case disk:
-		return &command.Error{Code: command.ExitSoftware, Err: err}
+		return cmp.Or(s.unusable(err), error(&command.Error{Code: command.ExitSoftware, Err: err}))
 	case err != nil:
 		return &command.Error{Code: command.ExitNoServer, Err: err}
 	}
@@ -331,7 +330,7 @@ func (s *serving) unusable(err error) error {
 	is := func(reason error) bool { return errors.Is(err, reason) }
 	var hint string
 	directory := "name a directory of yours with --data"
-	if s.detached { // whoever reads it has called another command
+	if s.detached { // the reader has called another command
 		directory = ownserver.Elsewhere
 	}
 	switch {

@@ -22,6 +22,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
@@ -86,6 +87,8 @@ const (
 
 // Serve serves on l until ctx ends, and follows the ensemble meanwhile.
 func (d *Dashboard) Serve(ctx context.Context, l net.Listener) error {
+	var trying sync.WaitGroup
+	defer trying.Wait()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	web := &http.Server{
@@ -106,7 +109,7 @@ func (d *Dashboard) Serve(ctx context.Context, l net.Listener) error {
 		served <- err
 	}()
 	if d.cfg.OIDC != nil {
-		go d.cfg.OIDC.Try(ctx)
+		trying.Go(func() { d.cfg.OIDC.Try(ctx) })
 	}
 	err := d.collector.run(ctx)
 	defer d.collector.close()

@@ -76,7 +76,7 @@ func (p *page) contended(fits func(survey.Entry) bool) []survey.Entry {
 	return list
 }
 
-// waitedFor reports whether somebody waits for a lock.
+// waitedFor reports whether a lock has waiters.
 func waitedFor(e *survey.Entry) bool { return e.Waiting > 0 && e.Kind.Contended() }
 
 // first returns the first n of those in a list that fit, in an order, without putting the others in order: each viewer

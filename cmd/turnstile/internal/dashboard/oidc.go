@@ -19,7 +19,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -28,6 +27,8 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
+
+	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
 )
 
 const (
@@ -135,13 +136,12 @@ func (o *OIDC) Host() string { return o.host }
 
 // safe reports whether others on the way can neither read nor change what goes to a URL.
 func safe(u *url.URL) bool {
-	ip, err := netip.ParseAddr(u.Hostname())
-	local := u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
-	return u.Hostname() != "" && u.User == nil && (u.Scheme == "https" || u.Scheme == "http" && local)
+	return u.Hostname() != "" && u.User == nil &&
+		(u.Scheme == "https" || u.Scheme == "http" && command.IsLocal(u.Hostname()))
 }
 
-// careful asks only what nobody on the way can change, and reads at most maxIssuer bytes of an answer. What the issuer
-// says, and where it leads to, decides who is let in.
+// careful asks only what cannot be changed on the way, and reads at most maxIssuer bytes of an answer. What the issuer
+// says, and where it leads to, decides which viewers are let in.
 type careful struct{ http.RoundTripper }
 
 func (c careful) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -44,11 +44,10 @@ const (
 // a program with the SHA-256 hash of a token. It is read again when it has changed. Its methods may be called from
 // several goroutines at once.
 type Users struct {
-	file     string
-	complain func(format string, args ...any)
-	line     chan struct{} // one is in it for each password that is checked or waits for that
-	turns    chan struct{} // one is in it for each check, which takes a processor for a while
-	key      []byte        // of what hash and known are asked with
+	file  string
+	line  chan struct{} // one is in it for each password that is checked or waits for that
+	turns chan struct{} // one is in it for each check, which takes a processor for a while
+	key   []byte        // of what hash and known are asked with
 
 	refusals refusals
 
@@ -67,7 +66,7 @@ type accounts struct {
 // ReadUsers reads a file of users. complain is told if it is wrong when it has changed; then the former users stay.
 func ReadUsers(file string, complain func(format string, args ...any)) (*Users, error) {
 	u := &Users{
-		file: file, complain: complain, line: make(chan struct{}, maxWaiting),
+		file: file, line: make(chan struct{}, maxWaiting),
 		turns: make(chan struct{}, max(1, runtime.NumCPU()/2)), key: make([]byte, 32),
 		known: make(map[string]time.Time), refusals: refusals{complain: complain},
 	}
@@ -151,7 +150,7 @@ func (u *Users) refresh() {
 		a, err = readUsers(u.file)
 	}
 	if err != nil {
-		u.complain("the former users stay, because the changed file cannot be used: %v", err)
+		u.refusals.complain("the former users stay, because the changed file cannot be used: %v", err)
 		return
 	}
 	u.accounts = a

@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"syscall"
@@ -128,11 +129,11 @@ func (c *Connection) config(log *slog.Logger) (zk.Config, error) {
 		return cfg, errors.New("--sasl-user and --sasl-password-file need each other")
 	}
 	if c.saslUser != "" {
-		password, err := os.ReadFile(c.saslPasswordFile)
+		password, err := ReadSecret(c.saslPasswordFile)
 		if err != nil {
 			return cfg, fmt.Errorf("--sasl-password-file: %w", err)
 		}
-		cfg.SASL = zk.DigestMD5{User: c.saslUser, Password: strings.TrimRight(string(password), "\r\n")}
+		cfg.SASL = zk.DigestMD5{User: c.saslUser, Password: password}
 	}
 	if c.acl.text == aclCreator {
 		if err := c.CheckCreator(); err != nil {
@@ -140,6 +141,18 @@ func (c *Connection) config(log *slog.Logger) (zk.Config, error) {
 		}
 	}
 	return cfg, nil
+}
+
+// ReadSecret reads a file with a password, which may end with a line break.
+func ReadSecret(file string) (string, error) {
+	secret, err := os.ReadFile(file)
+	return strings.TrimRight(string(secret), "\r\n"), err
+}
+
+// IsLocal reports whether a host of an address is this machine, so that what goes to it passes no network.
+func IsLocal(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // CheckCreator returns an error if there are no credentials that the access list creator could name.

@@ -1,6 +1,6 @@
 package command
 
-// Commands that print what happens, until nobody reads it any more.
+// Commands that print what happens, until the reader of their output goes.
 
 import (
 	"context"

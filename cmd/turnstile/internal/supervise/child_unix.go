@@ -17,6 +17,9 @@ import (
 // tells us.
 const groupPoll = 5 * time.Millisecond
 
+// killTime is how long to wait for a group that was killed.
+const killTime = 2 * time.Second
+
 // osProcess is a process that leads a process group, or one that is not our child.
 type osProcess struct {
 	pid   int
@@ -111,9 +114,12 @@ func (p *osProcess) terminate() {
 func (p *osProcess) kill() { p.signal(syscall.SIGKILL) }
 
 // killGroup waits until the rest of the group of a process that has ended has ended too, and kills it at the deadline.
+// Then it waits again: a process that was killed runs no further, but it takes a processor to be gone, and it may have
+// to finish a system call.
 func (p *osProcess) killGroup(deadline time.Time) {
 	if !p.groupEnded(deadline) {
 		p.kill()
+		p.groupEnded(time.Now().Add(killTime))
 	}
 }
 

@@ -16,14 +16,23 @@ import (
 
 // clients are the metrics of all clients.
 type clients struct {
-	requests, sessions, disconnects, proofs *prometheus.CounterVec
-	took                                    *prometheus.HistogramVec
-	connected                               *prometheus.GaugeVec
-	timeout                                 *prometheus.GaugeVec
-	certain                                 *prometheus.Desc // computed when it is read
+	sessions, disconnects, proofs *prometheus.CounterVec
+	connected, timeout            *prometheus.GaugeVec
+
+	requests, took, certain *prometheus.Desc // computed when they are read
 
 	mu     sync.Mutex // guards the field below
 	owning map[*client]time.Time
+
+	counting sync.Mutex // guards the field below; requests are so many that counting them must be fast
+	ops      map[string]*opSeries
+}
+
+// An opSeries has the series of the requests of one kind.
+type opSeries struct {
+	ok     uint64
+	failed map[string]uint64 // by code
+	took   *histogram
 }
 
 // A client tells the clients apart. It has a field, so that two never have the same address.
@@ -31,10 +40,10 @@ type client struct{ _ byte }
 
 func newClients() *clients {
 	c := &clients{
-		requests: counters("turnstile_client_requests_total",
-			"Requests that were answered or have failed.", "op", "code"),
-		took: histograms("turnstile_client_request_seconds",
-			"How long requests took.", quick, "op"),
+		requests: prometheus.NewDesc("turnstile_client_requests_total",
+			"Requests that were answered or have failed.", []string{"op", "code"}, nil),
+		took: prometheus.NewDesc("turnstile_client_request_seconds",
+			"How long requests took.", []string{"op"}, nil),
 		connected: gauges("turnstile_client_connected",
 			"Connections of clients: 1 for a client that is connected."),
 		sessions: counters("turnstile_client_sessions_total", "Sessions that have ended.", "end"),
@@ -47,7 +56,7 @@ func newClients() *clients {
 				"Of several clients, the shortest.", nil, nil),
 		proofs: counters("turnstile_client_proofs_total",
 			"Writes by which sessions have shown that they live.", "result"),
-		owning: make(map[*client]time.Time),
+		owning: make(map[*client]time.Time), ops: make(map[string]*opSeries),
 	}
 	c.connected.WithLabelValues()
 	for _, end := range []string{"expired", "lost", "closed"} {
@@ -64,10 +73,7 @@ func (m *Metrics) ZK() zk.Hooks {
 	c, who := m.clients, new(client)
 	connected := c.connected.WithLabelValues()
 	return zk.Hooks{
-		Request: func(_ context.Context, r zk.RequestDone) {
-			c.requests.WithLabelValues(r.Op, code(r.Err)).Inc()
-			c.took.WithLabelValues(r.Op).Observe(r.Took.Seconds())
-		},
+		Request: func(_ context.Context, r zk.RequestDone) { c.count(&r) },
 		Proof: func(p zk.ProofDone) {
 			result := "ok"
 			if p.Err != nil {
@@ -92,6 +98,46 @@ func (m *Metrics) ZK() zk.Hooks {
 	}
 }
 
+// count counts a request.
+func (c *clients) count(r *zk.RequestDone) {
+	c.counting.Lock()
+	defer c.counting.Unlock()
+	s := c.ops[r.Op]
+	if s == nil {
+		s = &opSeries{failed: make(map[string]uint64), took: newHistogram(quick)}
+		c.ops[r.Op] = s
+	}
+	if r.Err == nil {
+		s.ok++
+	} else {
+		s.failed[code(r.Err)]++
+	}
+	s.took.observe(r.Took.Seconds())
+}
+
+// collectRequests sends the metrics of requests.
+func (c *clients) collectRequests(to chan<- prometheus.Metric) {
+	var all []prometheus.Metric
+	c.counting.Lock()
+	for op, s := range c.ops {
+		number := func(n uint64, code string) {
+			all = append(all,
+				prometheus.MustNewConstMetric(c.requests, prometheus.CounterValue, float64(n), op, code))
+		}
+		if s.ok > 0 {
+			number(s.ok, "ok")
+		}
+		for code, n := range s.failed {
+			number(n, code)
+		}
+		all = append(all, s.took.export(c.took, labels("op", op)))
+	}
+	c.counting.Unlock()
+	for _, m := range all {
+		to <- m
+	}
+}
+
 // setCertain notes until when a client is certain of what it owns; the zero time means that it owns nothing.
 func (c *clients) setCertain(who *client, until time.Time) {
 	c.mu.Lock()
@@ -106,12 +152,15 @@ func (c *clients) setCertain(who *client, until time.Time) {
 // Describe sends the descriptions of the metrics.
 func (c *clients) Describe(to chan<- *prometheus.Desc) {
 	c.vectors().describe(to)
-	to <- c.certain
+	for _, desc := range []*prometheus.Desc{c.requests, c.took, c.certain} {
+		to <- desc
+	}
 }
 
 // Collect sends the metrics.
 func (c *clients) Collect(to chan<- prometheus.Metric) {
 	c.vectors().collect(to)
+	c.collectRequests(to)
 	c.mu.Lock()
 	var first time.Time
 	for _, until := range c.owning {
@@ -126,7 +175,7 @@ func (c *clients) Collect(to chan<- prometheus.Metric) {
 }
 
 func (c *clients) vectors() group {
-	return group{c.requests, c.sessions, c.disconnects, c.proofs, c.took, c.connected, c.timeout}
+	return group{c.sessions, c.disconnects, c.proofs, c.connected, c.timeout}
 }
 
 // reason says why a connection has ended.
@@ -145,11 +194,8 @@ func reason(err error) string {
 	}
 }
 
-// code says what has become of a request.
+// code says why a request has failed.
 func code(err error) string {
-	if err == nil {
-		return "ok"
-	}
 	if c, ok := errors.AsType[zk.Code](err); ok {
 		if name, ok := codes[c]; ok {
 			return name

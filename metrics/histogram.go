@@ -10,14 +10,20 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// A histogram is a classic and a native histogram of the buckets slow. Whoever uses it has a mutex for it, and for what
-// else belongs to the same event: that costs a third of what a histogram of client_golang does, with atomic additions
-// to each field. What it exports is the same.
+// A histogram is a classic and a native histogram. Whoever uses it has a mutex for it, and for what else belongs to the
+// same event: that costs a third of what a histogram of client_golang does, with atomic additions to each field. What it
+// exports is the same.
 type histogram struct {
+	bounds       []float64 // of the classic buckets
 	count, zeros uint64
 	sum          float64
-	classic      [len(slowBuckets)]uint64 // not cumulative; what is above the last has no bucket
+	classic      []uint64 // not cumulative; what is above the last bound has no bucket
 	native       [nativeOctaves * nativeSteps]uint64
+}
+
+// newHistogram returns an empty histogram with these upper bounds of its classic buckets, in seconds.
+func newHistogram(bounds []float64) *histogram {
+	return &histogram{bounds: bounds, classic: make([]uint64, len(bounds))}
 }
 
 // The native buckets. Each is 2^(1/8) times as wide as the one below: schema 3, which is client_golang's choice for
@@ -41,7 +47,7 @@ var nativeBounds = func() (bounds [nativeSteps]float64) {
 func (h *histogram) observe(seconds float64) {
 	h.count++
 	h.sum += seconds
-	for i, bound := range slowBuckets {
+	for i, bound := range h.bounds {
 		if seconds <= bound {
 			h.classic[i]++
 			break
@@ -68,7 +74,7 @@ func (h *histogram) export(desc *prometheus.Desc, labels []*dto.LabelPair) prome
 		ZeroThreshold: new(prometheus.DefNativeHistogramZeroThreshold), ZeroCount: new(h.zeros),
 	}
 	var sum uint64
-	for i, bound := range slowBuckets {
+	for i, bound := range h.bounds {
 		sum += h.classic[i]
 		out.Bucket = append(out.Bucket, &dto.Bucket{
 			UpperBound: new(bound), CumulativeCount: new(sum),

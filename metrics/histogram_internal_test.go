@@ -18,7 +18,7 @@ func TestHistogramIsThatOfClientGolang(t *testing.T) {
 		want := prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "x", Help: "x", Buckets: slow, NativeHistogramBucketFactor: 1.1,
 		})
-		got := new(histogram)
+		got := newHistogram(slow)
 		spread := rand.Float64() * 10
 		for range rand.N(300) {
 			took := time.Duration(math.Exp(rand.Float64()*spread + rand.Float64()*20)).Seconds()
@@ -55,7 +55,7 @@ func TestHistogramIsThatOfClientGolang(t *testing.T) {
 // What is shorter or longer than everything that has a bucket counts in the outermost ones.
 func TestHistogramTakesAnyTime(t *testing.T) {
 	t.Parallel()
-	h := new(histogram)
+	h := newHistogram(slow)
 	for _, took := range []float64{0, 1e-300, 1e-12, 1e12, math.MaxFloat64} {
 		h.observe(took)
 	}

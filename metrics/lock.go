@@ -145,7 +145,7 @@ func (n *lockName) series(kind lock.Kind) *lockSeries {
 		return s
 	}
 	s := &lockSeries{name: n.name, kind: kind.String()}
-	s.wait[outcomeAcquired], s.hold[endReleased] = new(histogram), new(histogram)
+	s.wait[outcomeAcquired], s.hold[endReleased] = newHistogram(slow), newHistogram(slow)
 	if at.CompareAndSwap(nil, s) {
 		return s
 	}
@@ -218,7 +218,7 @@ func (s *lockSeries) end(e *lock.Event, end int) {
 // observe counts how long something took.
 func observe(h **histogram, took time.Duration) {
 	if *h == nil {
-		*h = new(histogram)
+		*h = newHistogram(slow)
 	}
 	(*h).observe(took.Seconds())
 }

@@ -137,9 +137,9 @@ var (
 	quick = []float64{ // of requests
 		.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30,
 	}
-	slow = slowBuckets[:] // of what people and other programs wait for
-
-	slowBuckets = [...]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300}
+	slow = []float64{ // of what people and other programs wait for
+		.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300,
+	}
 )
 
 // histograms returns a classic histogram that is a native one as well, of bounded size.

@@ -18,33 +18,35 @@ type names[S any] struct {
 	nameOf func(path string) string
 	create func(name string) *S
 
-	mu     sync.RWMutex // guards the fields below
-	paths  map[string]*S
+	paths sync.Map // *S by path: many goroutines look one up at a time, and would change an RWMutex for that
+
+	mu     sync.Mutex // guards the fields below, and what is put into paths
+	known  int        // paths
 	byName map[string]*S
 }
 
 func newNames[S any](nameOf func(path string) string, create func(name string) *S) *names[S] {
 	return &names[S]{
-		nameOf: nameOf, create: create, paths: make(map[string]*S), byName: make(map[string]*S),
+		nameOf: nameOf, create: create, byName: make(map[string]*S),
 	}
 }
 
 // of returns the series of a path.
 func (n *names[S]) of(path string) *S {
-	n.mu.RLock()
-	s := n.paths[path]
-	n.mu.RUnlock()
-	if s != nil {
-		return s
+	if s, ok := n.paths.Load(path); ok {
+		return s.(*S) //nolint:forcetypeassert // nothing else is there
 	}
 	name := label(n.nameOf(path)) // without the mutex, because the program's function may take long
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	s = n.named(name)
-	if len(n.paths) >= maxPaths {
-		clear(n.paths) // those in use come back
+	s := n.named(name)
+	if n.known >= maxPaths {
+		n.paths.Clear() // those in use come back
+		n.known = 0
 	}
-	n.paths[strings.Clone(path)] = s
+	if _, known := n.paths.Swap(strings.Clone(path), s); !known {
+		n.known++
+	}
 	return s
 }
 
@@ -67,8 +69,8 @@ func (n *names[S]) named(name string) *S {
 
 // all returns the series of all names.
 func (n *names[S]) all() []*S {
-	n.mu.RLock()
-	defer n.mu.RUnlock()
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	all := make([]*S, 0, len(n.byName))
 	for _, s := range n.byName {
 		all = append(all, s)

@@ -21,8 +21,13 @@ func TestNamesAreTheProgramsAndBounded(t *testing.T) {
 			t.Fatalf("got %q", got)
 		}
 	}
-	if len(n.paths) > maxPaths || len(n.byName) != 1 {
-		t.Errorf("%d paths and %d names are kept", len(n.paths), len(n.byName))
+	kept := 0
+	n.paths.Range(func(any, any) bool {
+		kept++
+		return true
+	})
+	if kept != n.known || kept > maxPaths || len(n.byName) != 1 {
+		t.Errorf("%d paths and %d names are kept", kept, len(n.byName))
 	}
 	before := asked
 	for range 10 {

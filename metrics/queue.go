@@ -4,80 +4,105 @@ package metrics
 
 import (
 	"context"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seed-a3166700/turnstile/queue"
 )
 
-// queues are the metrics of all queues.
+// queues are the metrics of all queues. They are computed when they are read.
 type queues struct {
-	puts, items       *prometheus.CounterVec
-	delay, processing *prometheus.HistogramVec
-	inFlight          *prometheus.GaugeVec
+	puts, items, delay, processing, inFlight *prometheus.Desc
 
 	names *names[queueSeries]
 }
 
 // A queueSeries has the series of the queues of one name.
 type queueSeries struct {
-	puts              prometheus.Counter
-	results           [queue.ResultLost + 1]prometheus.Counter
-	delay, processing prometheus.Observer
-	inFlight          prometheus.Gauge
+	name string
+
+	mu                sync.Mutex // guards the fields below
+	puts              uint64
+	results           [queue.ResultLost + 1]uint64
+	delay, processing *histogram
+	inFlight          int
 }
 
 func newQueues(nameOf func(path string) string) *queues {
-	q := &queues{
-		puts: counters("turnstile_queue_puts_total", "Items that were put.", "queue"),
-		items: counters("turnstile_queue_items_total",
-			"Deliveries that have ended: the item is done, retried, dead, or its claim was lost.", "queue", "result"),
-		delay: histograms("turnstile_queue_delay_seconds",
-			"How long items were ready before they were delivered.", slow, "queue"),
-		processing: histograms("turnstile_queue_processing_seconds",
-			"How long deliveries lasted.", slow, "queue"),
-		inFlight: gauges("turnstile_queue_in_flight",
-			"Items that were delivered to this process and have not ended.", "queue"),
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("turnstile_queue_"+name, help, append([]string{"queue"}, labels...), nil)
 	}
-	q.names = newNames(nameOf, func(name string) *queueSeries {
-		s := &queueSeries{
-			puts:  q.puts.WithLabelValues(name),
-			delay: q.delay.WithLabelValues(name), processing: q.processing.WithLabelValues(name),
-			inFlight: q.inFlight.WithLabelValues(name),
-		}
-		for r := range s.results {
-			if r > 0 {
-				s.results[r] = q.items.WithLabelValues(name, queue.Result(r).String())
-			}
-		}
-		return s
-	})
-	return q
+	return &queues{
+		puts: desc("puts_total", "Items that were put."),
+		items: desc("items_total",
+			"Deliveries that have ended: the item is done, retried, dead, or its claim was lost.", "result"),
+		delay:      desc("delay_seconds", "How long items were ready before they were delivered."),
+		processing: desc("processing_seconds", "How long deliveries lasted."),
+		inFlight:   desc("in_flight", "Items that were delivered to this process and have not ended."),
+		names: newNames(nameOf, func(name string) *queueSeries {
+			return &queueSeries{name: name, delay: newHistogram(slow), processing: newHistogram(slow)}
+		}),
+	}
 }
 
 // Queue returns the hooks of a queue. They may be those of any number of queues.
 func (m *Metrics) Queue() queue.Hooks {
 	q := m.queues
 	return queue.Hooks{
-		Put: func(_ context.Context, path string, items int) { q.names.of(path).puts.Add(float64(items)) },
+		Put: func(_ context.Context, path string, items int) {
+			s := q.names.of(path)
+			s.mu.Lock()
+			s.puts += uint64(items)
+			s.mu.Unlock()
+		},
 		Claimed: func(_ context.Context, item *queue.Item) {
-			s := q.names.of(item.Queue())
-			s.inFlight.Inc()
-			s.delay.Observe(item.Waited().Seconds())
+			s, waited := q.names.of(item.Queue()), item.Waited().Seconds()
+			s.mu.Lock()
+			s.inFlight++
+			s.delay.observe(waited)
+			s.mu.Unlock()
 		},
 		Ended: func(_ context.Context, item *queue.Item, end queue.ItemEnd) {
 			s := q.names.of(item.Queue())
-			s.inFlight.Dec()
-			s.results[min(end.Result, queue.ResultLost)].Inc()
-			s.processing.Observe(end.Took.Seconds())
+			s.mu.Lock()
+			s.inFlight--
+			s.results[min(end.Result, queue.ResultLost)]++
+			s.processing.observe(end.Took.Seconds())
+			s.mu.Unlock()
 		},
 	}
 }
 
 // Describe sends the descriptions of the metrics.
-func (q *queues) Describe(to chan<- *prometheus.Desc) { q.vectors().describe(to) }
+func (q *queues) Describe(to chan<- *prometheus.Desc) {
+	for _, desc := range []*prometheus.Desc{q.puts, q.items, q.delay, q.processing, q.inFlight} {
+		to <- desc
+	}
+}
 
 // Collect sends the metrics.
-func (q *queues) Collect(to chan<- prometheus.Metric) { q.vectors().collect(to) }
+func (q *queues) Collect(to chan<- prometheus.Metric) {
+	for _, s := range q.names.all() {
+		for _, m := range q.collect(s) {
+			to <- m
+		}
+	}
+}
 
-func (q *queues) vectors() group { return group{q.puts, q.items, q.delay, q.processing, q.inFlight} }
+// collect returns the metrics of the queues of one name.
+func (q *queues) collect(s *queueSeries) []prometheus.Metric {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := []prometheus.Metric{
+		prometheus.MustNewConstMetric(q.puts, prometheus.CounterValue, float64(s.puts), s.name),
+		prometheus.MustNewConstMetric(q.inFlight, prometheus.GaugeValue, float64(s.inFlight), s.name),
+		s.delay.export(q.delay, labels("queue", s.name)),
+		s.processing.export(q.processing, labels("queue", s.name)),
+	}
+	for r := queue.Result(1); r <= queue.ResultLost; r++ {
+		all = append(all, prometheus.MustNewConstMetric(q.items, prometheus.CounterValue, float64(s.results[r]),
+			s.name, r.String()))
+	}
+	return all
+}

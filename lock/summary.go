@@ -34,8 +34,23 @@ func Summarize(ctx context.Context, client *zk.Client, path string) (Summary, er
 	if err := attempt.ReadArgs("lock", client, path); err != nil {
 		return Summary{}, err
 	}
+	return summaryOf(ctx, client, path, nil)
+}
+
+// SummarizeListed is Summarize for programs that have just listed the children of path: it does not list them again,
+// unless those in front have left since.
+func SummarizeListed(ctx context.Context, client *zk.Client, path string, listed zk.Children) (Summary, error) {
+	if err := attempt.ReadArgs("lock", client, path); err != nil {
+		return Summary{}, err
+	}
+	return summaryOf(ctx, client, path, &listed)
+}
+
+func summaryOf(ctx context.Context, client *zk.Client, path string, listed *zk.Children) (Summary, error) {
 	s, err := attempt.Run(ctx, client, func(sess *zk.Session) (Summary, error) {
-		return summarize(ctx, sess, path)
+		known := listed
+		listed = nil // not for a second time
+		return summarize(ctx, sess, path, known)
 	})
 	if err != nil {
 		return Summary{}, fmt.Errorf("lock: summarize %s: %w", path, err)
@@ -43,15 +58,23 @@ func Summarize(ctx context.Context, client *zk.Client, path string) (Summary, er
 	return s, nil
 }
 
-func summarize(ctx context.Context, sess *zk.Session, path string) (Summary, error) {
+func summarize(ctx context.Context, sess *zk.Session, path string, listed *zk.Children) (Summary, error) {
 	// Whoever is in front may leave between the list and the reads. At a lock that changes hands all the time, the list
 	// would never do; then Inspect's, which leaves out who has left.
 	const tries = 3
 	for range tries {
-		s, ok, err := front(ctx, sess, path)
+		if listed == nil {
+			names, stat, err := sess.Children(ctx, path)
+			if err != nil {
+				return Summary{}, ignoreNoNode(err)
+			}
+			listed = &zk.Children{Names: names, Stat: stat}
+		}
+		s, ok, err := front(ctx, sess, path, *listed)
 		if ok || err != nil {
 			return s, err
 		}
+		listed = nil
 	}
 	return whole(ctx, sess, path)
 }
@@ -86,16 +109,11 @@ func whole(ctx context.Context, sess *zk.Session, path string) (s Summary, err e
 	return s, err
 }
 
-// front summarizes the lock at path by the names of its contenders. It reports false if they do not tell enough, or if
-// one of those in front has left meanwhile.
-func front(ctx context.Context, sess *zk.Session, path string) (s Summary, ok bool, err error) {
-	children, stat, err := sess.Children(ctx, path)
-	switch {
-	case errors.Is(err, zk.NoNode):
-		return Summary{}, true, nil
-	case err != nil:
-		return Summary{}, false, err
-	case ephemeral(stat):
+// front summarizes the lock at path by the names of its contenders. It reports false if one of those in front has left
+// meanwhile.
+func front(ctx context.Context, sess *zk.Session, path string, listed zk.Children) (s Summary, ok bool, err error) {
+	children, stat := listed.Names, listed.Stat
+	if ephemeral(stat) {
 		s, err = whole(ctx, sess, path)
 		return s, true, err
 	}

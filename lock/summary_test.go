@@ -2,7 +2,9 @@ package lock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -16,6 +18,15 @@ func (w *world) wantSummary(what string) {
 	w.t.Helper()
 	s, err := lock.Summarize(w.t.Context(), w.Client(w.t, 20*time.Second), path)
 	if err != nil {
+		w.t.Fatal(err)
+	}
+	listed, err := w.list()
+	if err == nil {
+		again, err := lock.SummarizeListed(w.t.Context(), w.Client(w.t, 20*time.Second), path, listed)
+		if err != nil || !reflect.DeepEqual(again, s) {
+			w.t.Errorf("%s: of a list got %+v, %v, want %+v", what, again, err, s)
+		}
+	} else if !errors.Is(err, zk.NoNode) {
 		w.t.Fatal(err)
 	}
 	var holders, waiters []string
@@ -49,6 +60,12 @@ func (w *world) wantSummary(what string) {
 	if want := append(waiters, "")[0]; first != want {
 		w.t.Errorf("%s: %q is the first in line, want %q", what, first, want)
 	}
+}
+
+// list lists the children of the lock.
+func (w *world) list() (listed zk.Children, err error) {
+	listed.Names, listed.Stat, err = w.Session(w.t, 20*time.Second).Children(w.t.Context(), path)
+	return listed, err
 }
 
 // requests returns how many there have been.
@@ -150,6 +167,40 @@ func TestSummaryReadsOnlyThoseInFront(t *testing.T) {
 		}
 		if s.Numbers.Path != path || s.Numbers.Left < 1<<30 {
 			t.Errorf("numbers: %+v", s.Numbers)
+		}
+	})
+}
+
+// What was listed is not listed again, unless it has changed since.
+func TestSummaryOfWhatWasListed(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess, client := w.Session(t, 20*time.Second), w.Client(t, 20*time.Second)
+		var nodes []string
+		for range 3 {
+			nodes = append(nodes, w.foreign(sess, guid+"-lock-", zk.EphemeralSequential))
+		}
+		listed, err := w.list()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, requests := range []int{3, 5, 4} { // the session and two looks; two looks, a list, those who are left
+			before := w.requests()
+			s, err := lock.SummarizeListed(t.Context(), client, path, listed)
+			if err != nil || s.Holding != 1 || s.Holders[0].Path != nodes[i] || s.Waiting != 2-i {
+				t.Fatalf("%d are gone: %+v, %v", i, s, err)
+			}
+			if n := w.requests() - before; n > requests {
+				t.Errorf("%d are gone: it took %d requests", i, n)
+			}
+			if err := sess.Delete(t.Context(), nodes[i], -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := sess.Delete(t.Context(), path, -1); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := lock.SummarizeListed(t.Context(), client, path, listed); err != nil || s.Holding+s.Waiting > 0 {
+			t.Errorf("the lock is gone: %+v, %v", s, err)
 		}
 	})
 }

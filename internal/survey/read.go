@@ -334,9 +334,8 @@ type found struct {
 
 // A listing is what one request tells of a node.
 type listing struct {
-	names []string
-	stat  zk.Stat
-	data  []byte
+	zk.Children
+	data []byte
 }
 
 // visit finds out what path is used for.
@@ -352,32 +351,32 @@ func (r *reading) visit(ctx context.Context, path string) (found, error) {
 		return found{}, err
 	}
 	if r.cfg.See != nil {
-		r.cfg.See(path, l.names, l.stat)
+		r.cfg.See(path, l.Names, l.Stat)
 	}
-	if owned(l.stat) { // it has no children
-		if l.stat.DataLength == 0 {
+	if owned(l.Stat) { // it has no children
+		if l.Stat.DataLength == 0 {
 			return found{kind: Other}, nil
 		}
-		return r.simple(ctx, path)
+		return r.simple(ctx, path, l.Children)
 	}
-	f := found{kind: Recognise(l.names, l.data)}
-	f.entry = &Entry{Path: path, Kind: f.kind, Layout: Layout(f.kind, l.names)}
-	f.below = below(path, f.kind, l.names)
+	f := found{kind: Recognise(l.Names, l.data)}
+	f.entry = &Entry{Path: path, Kind: f.kind, Layout: Layout(f.kind, l.Names)}
+	f.below = below(path, f.kind, l.Names)
 	if !f.kind.Contended() {
-		if f.kind == Other || f.kind == Free && !used(l.stat) {
+		if f.kind == Other || f.kind == Free && !used(l.Stat) {
 			f.entry = nil
 		}
 		return f, nil
 	}
-	f.entry.Summary, err = lock.Summarize(ctx, r.client, path)
+	f.entry.Summary, err = lock.SummarizeListed(ctx, r.client, path, l.Children)
 	switch empty := f.entry.Holding+f.entry.Waiting == 0; {
 	case empty && f.kind == KazooPermits: // they only have such names
-		return found{kind: Other, below: below(path, Other, l.names)}, err
+		return found{kind: Other, below: below(path, Other, l.Names)}, err
 	case empty && f.kind == Permits: // a semaphore that nobody uses, or a directory with a lock of that name
-		if slices.ContainsFunc(l.names, func(name string) bool { return !f.kind.covers(name) }) {
+		if slices.ContainsFunc(l.Names, func(name string) bool { return !f.kind.covers(name) }) {
 			f.entry = nil
 		}
-		f.kind, f.below = Other, below(path, Other, l.names)
+		f.kind, f.below = Other, below(path, Other, l.Names)
 	case empty:
 		f.entry.Kind = Free // all have left meanwhile
 	}
@@ -386,8 +385,8 @@ func (r *reading) visit(ctx context.Context, path string) (found, error) {
 
 // list lists the children of a node, and reads its data if it may be a queue's.
 func list(ctx context.Context, sess *zk.Session, path string) (l listing, err error) {
-	l.names, l.stat, err = sess.Children(ctx, path)
-	if err != nil || len(l.names) == 0 || l.stat.DataLength == 0 {
+	l.Names, l.Stat, err = sess.Children(ctx, path)
+	if err != nil || len(l.Names) == 0 || l.Stat.DataLength == 0 {
 		return l, err
 	}
 	l.data, _, err = sess.Get(ctx, path)
@@ -395,8 +394,8 @@ func list(ctx context.Context, sess *zk.Session, path string) (l listing, err er
 }
 
 // simple returns the simple lock at path, if the ephemeral node there is one: only ours can be told.
-func (r *reading) simple(ctx context.Context, path string) (found, error) {
-	s, err := lock.Summarize(ctx, r.client, path)
+func (r *reading) simple(ctx context.Context, path string, listed zk.Children) (found, error) {
+	s, err := lock.SummarizeListed(ctx, r.client, path, listed)
 	if errors.Is(err, zk.NoAuth) || errors.Is(err, zk.BadArguments) { // it is one of many, and most likely not a lock
 		return found{kind: Other}, nil
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-a3166700/turnstile/counter"
 	"github.com/seed-a3166700/turnstile/lock"
+	"github.com/seed-a3166700/turnstile/zk"
 )
 
 var lockTypes = []reflect.Type{
@@ -184,6 +185,10 @@ func lockCalls() []call {
 		}, allows: looks},
 		{name: "lock.Summarize", do: func(ctx context.Context, a args) error {
 			_, err := lock.Summarize(ctx, a.client, a.path)
+			return err
+		}, allows: looks},
+		{name: "lock.SummarizeListed", do: func(ctx context.Context, a args) error {
+			_, err := lock.SummarizeListed(ctx, a.client, a.path, zk.Children{})
 			return err
 		}, allows: looks},
 		{name: "lock.Deadlocks", do: func(ctx context.Context, a args) error {

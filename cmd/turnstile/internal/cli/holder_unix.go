@@ -127,6 +127,17 @@ func (l *locker) holdForProcess(ctx context.Context) error {
 		return err
 	}
 	defer door.close()
+	err = l.holdBehind(ctx, door, process, agreement)
+	// It is said before those are answered who have asked: they may read it then.
+	if exit, ok := errors.AsType[*command.Error](err); ok {
+		complain(l.app, exit)
+		return &command.Error{Code: exit.Code}
+	}
+	return err
+}
+
+// holdBehind is holdForProcess behind a door that is open.
+func (l *locker) holdBehind(ctx context.Context, door *door, process *supervise.Other, agreement *os.File) error {
 	signals := supervise.Catch()
 	defer l.app.Release(signals)
 	until, stop := signals.Until(ctx)

@@ -259,8 +259,13 @@ func exit(app *command.App, cmd *cobra.Command, err error) *command.Error {
 		err = errors.New(strings.Join(strings.Fields(err.Error()), " ")) // "Did you mean" comes on lines of its own
 		exit = &command.Error{Code: command.ExitUsage, Err: err, Hint: cmd.CommandPath() + " --help lists the commands"}
 	}
+	complain(app, exit)
+	return exit
+}
+
+// complain says why a command ends, unless that was said.
+func complain(app *command.App, exit *command.Error) {
 	if exit.Err != nil {
 		app.Complain("%s", command.OneLine(exit))
 	}
-	return exit
 }

@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -50,6 +52,11 @@ func newDashboardCall(app *command.App) *dashboardCall {
 	d.config.Audit = app.Complain
 	return d
 }
+
+// dashboardGarbage is how much garbage there may be, in percent of what is in use. A dashboard holds what it knows of
+// all locks, and reads them all again when much changes; of 10,000 locks with 100,000 waiters and ten viewers it needed
+// 104 MiB at most with Go's 100 %, and 92 MiB so.
+const dashboardGarbage = 50
 
 func newDashboard(app *command.App) *cobra.Command {
 	d := newDashboardCall(app)
@@ -103,6 +110,9 @@ It serves /livez and /readyz (503 while no server is connected) as well, until a
 			}
 			if err := d.audience(); err != nil {
 				return command.Usage(cmd, err)
+			}
+			if os.Getenv("GOGC") == "" {
+				debug.SetGCPercent(dashboardGarbage)
 			}
 			return command.UntilSignal(cmd.Context(), func(ctx context.Context) error {
 				return d.Open(ctx, false, d.listenAndServe)

@@ -11,8 +11,8 @@ import (
 )
 
 // A histogram is a classic and a native histogram. Whoever uses it has a mutex for it, and for what else belongs to the
-// same event: that costs a third of what a histogram of client_golang does, with atomic additions to each field. What it
-// exports is the same.
+// same event: that costs a third of what a histogram of client_golang does, with atomic additions to each field. What
+// it exports is the same.
 type histogram struct {
 	bounds       []float64 // of the classic buckets
 	count, zeros uint64

@@ -156,7 +156,7 @@ func (d *Dashboard) guard(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
-		post := r.Method == http.MethodPost && d.cfg.Changes
+		post := r.Method == http.MethodPost && (d.cfg.Changes || d.cfg.OIDC != nil && r.URL.Path == signOutPath)
 		switch {
 		case !d.known(r):
 			http.Error(w, "This dashboard does not know the name in the address. Start it with --host "+
@@ -227,6 +227,9 @@ func (d *Dashboard) routes() http.Handler {
 		})
 		mux.HandleFunc("POST /"+queueChanged, d.changeQueue)
 		mux.HandleFunc("POST /stop", d.stopChange)
+	}
+	if d.cfg.OIDC != nil {
+		mux.HandleFunc("POST "+signOutPath, d.cfg.OIDC.signOut)
 	}
 	for name, kind := range map[string]string{
 		"style.css": "text/css; charset=utf-8", "live.js": "text/javascript; charset=utf-8",

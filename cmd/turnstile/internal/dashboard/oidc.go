@@ -33,6 +33,7 @@ import (
 
 const (
 	signedInPath = "/signed-in" // to which an issuer sends browsers back
+	signOutPath  = "/sign-out"
 
 	beginTime  = 10 * time.Minute // for a sign-in at the issuer
 	viewTime   = time.Hour        // after which a viewer signs in again, mostly without noticing
@@ -73,7 +74,8 @@ type OIDC struct {
 	suffix   string // of the names of cookies, which dashboards on several ports of a machine share
 	client   *http.Client
 	seal     cipher.AEAD
-	asking   chan struct{} // one is in it for each sign-in that asks the issuer
+	line     places        // of sign-ins that ask the issuer or wait for that
+	asking   chan struct{} // one is in it for each that asks
 
 	mu   sync.Mutex // guards last
 	last *attempt   // to reach the issuer; nil if there was none
@@ -294,8 +296,15 @@ func (o *OIDC) begin(w http.ResponseWriter, r *http.Request, from string) {
 		b.To = "/"
 	}
 	o.write(w, beginCookie, b, beginTime)
-	http.Redirect(w, r, issuer.flow.AuthCodeURL(b.State, oidc.Nonce(b.Nonce), oauth2.S256ChallengeOption(b.Verifier)),
-		http.StatusFound)
+	to := issuer.flow.AuthCodeURL(b.State, oidc.Nonce(b.Nonce), oauth2.S256ChallengeOption(b.Verifier))
+	if r.Header.Get("Sec-Fetch-Site") == "same-origin" {
+		// It may come from a form of a page that was left open, whose policy (form-action) lets it lead nowhere else,
+		// not even by a redirect.
+		w.Header().Set("Refresh", "0; url="+to)
+		plain(w, http.StatusOK, "The issuer is asked who you are.")
+		return
+	}
+	http.Redirect(w, r, to, http.StatusFound)
 }
 
 // finish serves a browser that comes back from the issuer.
@@ -327,7 +336,13 @@ func (o *OIDC) finish(w http.ResponseWriter, r *http.Request, from string) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), issuerTime)
 	defer cancel()
+	if !o.line.take(from) {
+		w.Header().Set("Retry-After", "5")
+		plain(w, http.StatusServiceUnavailable, errManySignIns.Error()+": try again")
+		return
+	}
 	claims, err := o.exchange(ctx, q.Get("code"), b)
+	o.line.leave(from)
 	if err != nil {
 		o.fail(w, http.StatusBadGateway, from, "What the issuer answers is of no use.", err)
 		return
@@ -349,13 +364,23 @@ func (o *OIDC) fail(w http.ResponseWriter, status int, from, text string, err er
 	plain(w, status, text+" The dashboard's log says why. Open "+o.base+"/ to try again.")
 }
 
+var errManySignIns = errors.New("too many sign in at the same time")
+
+// signOut makes a browser forget its viewer. A copy of the cookie that somebody has made before stays good until its
+// hour is over, or the dashboard is restarted.
+func (o *OIDC) signOut(w http.ResponseWriter, _ *http.Request) {
+	o.write(w, viewerCookie, seen{}, -1)
+	plain(w, http.StatusOK, "You have signed out of this dashboard. The issuer may still know this browser: sign out "+
+		"there, too, if others use it. Open "+o.base+"/ to sign in again.")
+}
+
 // exchange returns what the issuer says of the user for whom it has given a code.
 func (o *OIDC) exchange(ctx context.Context, code string, b begun) (claims, error) {
 	select {
 	case o.asking <- struct{}{}:
 		defer func() { <-o.asking }()
 	case <-ctx.Done():
-		return nil, errors.New("too many sign in at the same time")
+		return nil, errManySignIns
 	}
 	issuer, err := o.reach(ctx)
 	if err != nil {

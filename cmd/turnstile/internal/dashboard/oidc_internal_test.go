@@ -7,18 +7,23 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"html"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/seed-a3166700/turnstile/internal/test/peer"
 )
 
 // issuer is an OpenID Connect issuer for tests, at which everybody is signed in already.
@@ -109,6 +114,16 @@ func newIssuer(t *testing.T) *issuer {
 		delete(i.challenges, code) // it takes a code once
 		reply(w, map[string]any{"access_token": "a", "token_type": "Bearer", "id_token": i.sign(text)})
 	})
+	// Where a browser is asked. Its user has a button.
+	mux.HandleFunc("GET /authorize", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, `<!doctype html><title>Issuer</title><form method="post" action="/authorize?%s">`+
+			`<button>Be ann</button></form>`, html.EscapeString(r.URL.RawQuery))
+	})
+	mux.HandleFunc("POST /authorize", func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		http.Redirect(w, r, q.Get("redirect_uri")+"?"+i.admit(q).Encode(), http.StatusSeeOther)
+	})
 	mux.HandleFunc("GET /info", func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer a" {
 			t.Errorf("the user info is asked for with %q", r.Header.Get("Authorization"))
@@ -136,6 +151,11 @@ func (i *issuer) visit(t *testing.T, location string) url.Values {
 			t.Errorf("%s is %q, want %q", name, q.Get(name), want)
 		}
 	}
+	return i.admit(q)
+}
+
+// admit returns what a browser brings back that came with q.
+func (i *issuer) admit(q url.Values) url.Values {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	code := rand.Text()
@@ -150,7 +170,11 @@ type browser struct {
 }
 
 func (b *browser) open(path string, header ...string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(http.MethodGet, "http://locks.example.com"+path, http.NoBody)
+	return b.send(http.MethodGet, path, header...)
+}
+
+func (b *browser) send(method, path string, header ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, "http://locks.example.com"+path, http.NoBody)
 	r.Header.Set("Accept", "text/html,*/*")
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
@@ -255,6 +279,118 @@ func TestViewersSignInAtAnIssuer(t *testing.T) {
 		if got := (&browser{d: d, cookies: map[string]string{kind: value}}).open("/"); got.Code != http.StatusFound {
 			t.Errorf("the cookie %q gets %d", value, got.Code)
 		}
+	}
+}
+
+func TestViewersSignOut(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t)
+	i.claims = map[string]any{"groups": "ops"}
+	d, _ := oidcBoardOf(t, i, Config{}, Claim{"groups", "ops"})
+	b := &browser{d: d, cookies: make(map[string]string)}
+	b.open("/signed-in?" + i.visit(t, b.open("/").Header().Get("Location")).Encode())
+	if got := b.open("/locks"); !strings.Contains(got.Body.String(), `action="sign-out"`) {
+		t.Fatalf("got %d without a button to sign out: %s", got.Code, got.Body)
+	}
+	post := func(header ...string) *httptest.ResponseRecorder {
+		return b.send(http.MethodPost, "/sign-out", header...)
+	}
+	if got := post("Sec-Fetch-Site", "cross-site"); got.Code != http.StatusForbidden {
+		t.Errorf("another site signs out: %d", got.Code)
+	}
+	if got := b.send(http.MethodPost, "/locks"); got.Code != http.StatusMethodNotAllowed {
+		t.Errorf("another POST gets %d", got.Code)
+	}
+	if got := b.open("/locks"); got.Code != http.StatusOK {
+		t.Fatalf("got %d", got.Code)
+	}
+	got := post()
+	text := got.Body.String()
+	if got.Code != http.StatusOK || !strings.Contains(text, " https://locks.example.com/app/ ") {
+		t.Errorf("got %d %s", got.Code, text)
+	}
+	if got := b.open("/locks"); got.Code != http.StatusFound {
+		t.Errorf("one who has signed out gets %d", got.Code)
+	}
+	// A form of an open page may lead to no other site: not by a redirect.
+	got = b.open("/locks?q=x", "Sec-Fetch-Site", "same-origin")
+	if to, ok := strings.CutPrefix(got.Header().Get("Refresh"), "0; url="); got.Code != http.StatusOK || !ok {
+		t.Errorf("a form gets %d, %q", got.Code, got.Header().Get("Refresh"))
+	} else if got := b.open("/signed-in?" + i.visit(t, to).Encode()); got.Header().Get("Location") !=
+		"https://locks.example.com/app/locks?q=x" {
+		t.Errorf("it comes back to %q", got.Header().Get("Location"))
+	}
+	// Without an issuer nobody signs out.
+	w, s := ordinary()
+	if got := ask(board(t, w, s, Config{}), http.MethodPost, "/sign-out", ""); got.Code != http.StatusMethodNotAllowed {
+		t.Errorf("without an issuer: %d", got.Code)
+	}
+}
+
+// One address alone cannot keep others from signing in.
+func TestPlacesAreSharedByAddresses(t *testing.T) {
+	t.Parallel()
+	var p places
+	for n := range maxWaiting / 2 {
+		if !p.take(fmt.Sprintf("[2001:db8::%d]:%d", n, 1000+n)) {
+			t.Fatalf("one network has %d places", n)
+		}
+	}
+	if p.take("[2001:db8::ffff]:1") {
+		t.Error("one network has more than half")
+	}
+	for n, from := range []string{"10.0.0.1:1", "10.0.0.1:2", "10.0.0.1", "::ffff:10.0.0.1", "2001:db8:0:1::", "?"} {
+		if !p.take(from) {
+			t.Errorf("there is none for %s, the %d.", from, n)
+		}
+	}
+	if p.by["10.0.0.1"] != 4 {
+		t.Errorf("they are those of %v", p.by)
+	}
+	for n := range maxWaiting/2 - 6 {
+		p.take(strconv.Itoa(n))
+	}
+	if p.take("one more") {
+		t.Error("there are too many")
+	}
+	p.leave("[2001:db8::9]:9")
+	if !p.take("one more") {
+		t.Error("what one leaves, no other can take")
+	}
+	for from, n := range p.by {
+		for range n {
+			p.leave(from)
+		}
+	}
+	if p.taken != 0 || len(p.by) != 0 {
+		t.Errorf("%d are left: %v", p.taken, p.by)
+	}
+}
+
+// A browser that signs in, signs out, and comes back with a form, at an issuer of another site.
+func TestSignInInABrowser(t *testing.T) {
+	t.Parallel()
+	const scripts = "../../../../test/browser"
+	modules := peer.Browser(t, scripts)
+	i := newIssuer(t)
+	i.URL = strings.Replace(i.URL, "127.0.0.1", "localhost", 1)
+	i.claims = map[string]any{"groups": "ops", "email": "ann@example.com", "email_verified": true}
+	w, s := ordinary()
+	web := httptest.NewUnstartedServer(nil)
+	at := "http://" + web.Listener.Addr().String()
+	o, err := NewOIDC(OIDCConfig{
+		Issuer: i.URL, Client: "board", Secret: "s3cret", Redirect: at + signedInPath,
+		Allow: []Claim{{"groups", "ops"}}, Complain: t.Errorf,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web.Config.Handler = board(t, w, s, Config{OIDC: o})
+	web.Start()
+	defer web.Close()
+	out, err := exec.CommandContext(t.Context(), "node", scripts+"/signin.mjs", modules, at+"/").CombinedOutput()
+	if err != nil || len(out) > 0 {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

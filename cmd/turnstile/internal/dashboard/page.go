@@ -30,6 +30,7 @@ type page struct {
 	Ensemble string
 	Below    string // the path below which it looks; empty for all
 	User     string // who has signed in
+	SignedIn bool   // at an issuer
 	Body     any
 
 	ctx      context.Context //nolint:containedctx // of the request
@@ -74,6 +75,9 @@ func (d *Dashboard) newPage(r *http.Request, name, title string) *page {
 	}
 	user, _ := d.user(r)
 	p.User = clean(user)
+	if d.cfg.OIDC != nil {
+		_, p.SignedIn = d.cfg.OIDC.viewer(r)
+	}
 	p.Started = p.ago(d.collector.started)
 	if s == nil {
 		p.snapshot = &survey.Snapshot{Mode: survey.Cut}

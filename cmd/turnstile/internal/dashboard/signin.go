@@ -32,7 +32,7 @@ import (
 const (
 	maxUserFile  = 1 << 20
 	maxUserCost  = 14 // of bcrypt: one check takes a second
-	maxWaiting   = 32 // for checks of passwords
+	maxWaiting   = 32 // for what takes long when viewers sign in
 	maxKnown     = 1000
 	knownTime    = 5 * time.Minute
 	checkTime    = 10 * time.Second
@@ -45,7 +45,7 @@ const (
 // several goroutines at once.
 type Users struct {
 	file  string
-	line  chan struct{} // one is in it for each password that is checked or waits for that
+	line  places        // of passwords that are checked or wait for that
 	turns chan struct{} // one is in it for each check, which takes a processor for a while
 	key   []byte        // of what hash and known are asked with
 
@@ -66,8 +66,7 @@ type accounts struct {
 // ReadUsers reads a file of users. complain is told if it is wrong when it has changed; then the former users stay.
 func ReadUsers(file string, complain func(format string, args ...any)) (*Users, error) {
 	u := &Users{
-		file: file, line: make(chan struct{}, maxWaiting),
-		turns: make(chan struct{}, max(1, runtime.NumCPU()/2)), key: make([]byte, 32),
+		file: file, turns: make(chan struct{}, max(1, runtime.NumCPU()/2)), key: make([]byte, 32),
 		known: make(map[string]time.Time), refusals: refusals{complain: complain},
 	}
 	_, _ = rand.Read(u.key) // it never fails
@@ -169,12 +168,10 @@ func (u *Users) allow(ctx context.Context, name, password, from string) (bool, e
 	if there && u.remember(proof, false) {
 		return true, nil
 	}
-	select {
-	case u.line <- struct{}{}:
-		defer func() { <-u.line }()
-	default:
+	if !u.line.take(from) {
 		return false, errBusy
 	}
+	defer u.line.leave(from)
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	select {
@@ -262,6 +259,58 @@ func (f *refusals) tell(last string) {
 		f.complain("%s (%d since the last message)", last, f.refused)
 		f.refused, f.told = 0, now
 	}
+}
+
+// places are those of requests that wait for something that takes long. One address has at most half of them, so that
+// others can sign in while it tries one password after the other.
+type places struct {
+	mu    sync.Mutex // guards the fields below
+	taken int
+	by    map[string]int // how many an address has
+}
+
+// take takes a place for a request from an address, if there is one for it.
+func (p *places) take(from string) bool {
+	from = network(from)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.taken == maxWaiting || p.by[from] == maxWaiting/2 {
+		return false
+	}
+	if p.by == nil {
+		p.by = make(map[string]int)
+	}
+	p.taken++
+	p.by[from]++
+	return true
+}
+
+// leave gives the place back.
+func (p *places) leave(from string) {
+	from = network(from)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.taken--
+	if p.by[from]--; p.by[from] == 0 {
+		delete(p.by, from)
+	}
+}
+
+// network returns the part of an address that one party has for itself: all but the port of IPv4, 64 bits of IPv6.
+func network(from string) string {
+	addr, err := netip.ParseAddr(from)
+	if err != nil {
+		port, err := netip.ParseAddrPort(from)
+		if err != nil {
+			return from
+		}
+		addr = port.Addr()
+	}
+	if addr = addr.Unmap().WithZone(""); addr.Is4() {
+		return addr.String()
+	}
+	prefix, _ := addr.Prefix(64) // it has so many bits
+	return prefix.String()
 }
 
 // signedIn lets only users through, but for what probes ask.

@@ -218,14 +218,14 @@ func TestPasswordsAreCheckedInTurns(t *testing.T) {
 	if got.Code != http.StatusServiceUnavailable || got.Header().Get("Retry-After") == "" {
 		t.Errorf("a guess gets %d", got.Code)
 	}
-	for range maxWaiting {
-		users.line <- struct{}{}
+	for n := range maxWaiting {
+		users.line.take(strconv.Itoa(n))
 	}
 	if got := as(d, "ann", "guess", "/"); got.Code != http.StatusServiceUnavailable {
 		t.Errorf("a guess behind many gets %d", got.Code)
 	}
 	<-users.turns
-	<-users.line
+	users.line.leave("0")
 	if got := as(d, "ann", "guess", "/"); got.Code != http.StatusUnauthorized {
 		t.Errorf("a guess gets %d", got.Code)
 	}

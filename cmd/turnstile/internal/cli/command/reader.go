@@ -13,6 +13,12 @@ import (
 // errReaderGone ends the context of WhileRead.
 var errReaderGone = errors.New("the reader of the output has gone")
 
+// ReaderGone reports whether standard output is a pipe whose reader has gone.
+func (a *App) ReaderGone() bool {
+	file, ok := a.Stdout.(*os.File)
+	return ok && readerGone(file)
+}
+
 // WhileRead calls run with a context that also ends when standard output is a pipe whose reader has gone, as with
 // "| head -1". Otherwise run would notice that with its next line, which may never come. Then WhileRead returns what
 // OutputError does.

@@ -11,6 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// readerGone reports whether file is a pipe whose reader has gone.
+func readerGone(file *os.File) bool {
+	fds := []unix.PollFd{{Fd: int32(file.Fd())}}
+	_, err := unix.Poll(fds, 0)
+	return err == nil && fds[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
+}
+
 // onReaderGone calls gone once if a pipe's reader goes. The caller calls stop.
 func onReaderGone(file *os.File, gone func()) (stop func()) {
 	wake, quit, err := os.Pipe()

@@ -287,10 +287,17 @@ func (p *pool) work(ctx context.Context, item *queue.Item) {
 	begin := time.Now()
 	result, err := p.group.Run(ctx, c, command.Under(item))
 	if err != nil {
-		_ = item.Return(detached, 0) // if it fails, the item goes back when the session ends
 		if !errors.Is(err, supervise.ErrStopping) {
-			p.stop(command.CannotRun(err))
+			p.stop(command.CannotRun(err)) // before the item goes back: we are not to take it again
 		}
+		_ = item.Return(detached, 0) // if it fails, the item goes back when the session ends
+		return
+	}
+	if result.Lost == nil && result.Code != 0 && p.app.ReaderGone() {
+		// It may have failed for that alone, and all commands to come would.
+		p.code.CompareAndSwap(0, int32(result.Code))
+		p.stop(p.app.OutputError(syscall.EPIPE))
+		_ = item.Return(detached, 0)
 		return
 	}
 	if errors.Is(result.Lost, queue.ErrTimeout) {

@@ -37,8 +37,8 @@ func Summarize(ctx context.Context, client *zk.Client, path string) (Summary, er
 	return summaryOf(ctx, client, path, nil)
 }
 
-// SummarizeListed is Summarize for programs that have just listed the children of path: it does not list them again,
-// unless those in front have left since.
+// SummarizeListed is Summarize for programs that have just listed the children of path. It lists them again only where
+// Summarize reads all contenders, and if those in front have left since.
 func SummarizeListed(ctx context.Context, client *zk.Client, path string, listed zk.Children) (Summary, error) {
 	if err := attempt.ReadArgs("lock", client, path); err != nil {
 		return Summary{}, err

@@ -131,7 +131,9 @@ func (l *locker) holdForProcess(ctx context.Context) error {
 	// It is said before those are answered who have asked: they may read it then.
 	if exit, ok := errors.AsType[*command.Error](err); ok {
 		complain(l.app, exit)
-		return &command.Error{Code: exit.Code}
+		said := *exit
+		said.Err = nil
+		return &said
 	}
 	return err
 }

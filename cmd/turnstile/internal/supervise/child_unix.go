@@ -114,8 +114,8 @@ func (p *osProcess) terminate() {
 func (p *osProcess) kill() { p.signal(syscall.SIGKILL) }
 
 // killGroup waits until the rest of the group of a process that has ended has ended too, and kills it at the deadline.
-// Then it waits again: a process that was killed runs no further, but it takes a processor to be gone, and it may have
-// to finish a system call.
+// Then it waits again: before a process that was killed is gone, it may wait for a processor, or for the end of a
+// system call.
 func (p *osProcess) killGroup(deadline time.Time) {
 	if !p.groupEnded(deadline) {
 		p.kill()

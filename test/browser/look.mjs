@@ -22,10 +22,7 @@ export async function tab(context) {
   context.setDefaultTimeout(patience);
   const page = await context.newPage();
   const at = () => page.url() + ":";
-  page.on("console", (m) => {
-    const from = m.location().url;
-    if (["error", "warning"].includes(m.type()) && !from.endsWith("/favicon.ico")) wrong(at(), "console:", m.text(), from);
-  });
+  page.on("console", (m) => { if (["error", "warning"].includes(m.type())) wrong(at(), "console:", m.text(), m.location().url); });
   page.on("pageerror", (e) => wrong(at(), e));
   await page.addInitScript(() => {
     addEventListener("securitypolicyviolation", (e) => console.error("policy: " + e.violatedDirective));

@@ -1,12 +1,12 @@
 // Signs in at an issuer in Chromium, as TestSignInInABrowser asks.
 //
-//   node signin.mjs MODULES URL
+//   node signin.mjs MODULES URL [PICTURES]
 //
 // It prints what is wrong, a line each.
 import { argv } from "node:process";
 import { each, launch, tab, wrong } from "./look.mjs";
 
-const [modules, url] = argv.slice(2);
+const [modules, url, pictures] = argv.slice(2);
 const browser = await launch(modules);
 
 // signIn is at the issuer, and comes back to a page.
@@ -20,10 +20,17 @@ const context = await browser.newContext();
 const page = await tab(context);
 await page.goto(url + "lock?path=/jobs/report");
 await signIn(page, "lock?path=/jobs/report");
-await each(page, "signed in", url + "locks");
+await each(page, "signed in", url + "locks", pictures);
+// Another page notices, and does not sign in by itself.
+const other = await tab(context);
+await other.goto(url + "waits");
+other.removeAllListeners("console"); // its script is refused
 await page.getByRole("button", { name: "Sign out" }).click();
-await page.getByText("You have signed out").waitFor();
-await page.goto(url);
+await page.waitForURL(url);
+await other.getByRole("heading", { name: "Signed out" }).waitFor();
+await other.close();
+await each(page, "signed out", url, pictures);
+await page.getByRole("link", { name: "Sign in" }).click();
 await signIn(page, "");
 await context.close();
 
@@ -34,9 +41,10 @@ for (const javaScriptEnabled of [false, true]) {
   await page.goto(url + "locks");
   await signIn(page, "locks");
   page.removeAllListeners("console"); // its script is refused from here on
-  await context.clearCookies();
   const filter = page.getByLabel("Filter");
   await filter.fill("report");
+  if (javaScriptEnabled) await page.evaluate(() => sessionStorage.setItem("signin", Date.now())); // it is not to reload
+  await context.clearCookies();
   await filter.press("Enter");
   await signIn(page, "locks?q=report&sort=wait&kind=");
   await context.close();

@@ -228,9 +228,6 @@ func (d *Dashboard) routes() http.Handler {
 		mux.HandleFunc("POST /"+queueChanged, d.changeQueue)
 		mux.HandleFunc("POST /stop", d.stopChange)
 	}
-	if d.cfg.OIDC != nil {
-		mux.HandleFunc("POST "+signOutPath, d.cfg.OIDC.signOut)
-	}
 	for name, kind := range map[string]string{
 		"style.css": "text/css; charset=utf-8", "live.js": "text/javascript; charset=utf-8",
 		"icon.svg": "image/svg+xml",

@@ -33,6 +33,7 @@ import (
 
 const (
 	signedInPath = "/signed-in" // to which an issuer sends browsers back
+	signInPath   = "/sign-in"   // where one goes who has signed out
 	signOutPath  = "/sign-out"
 
 	beginTime  = 10 * time.Minute // for a sign-in at the issuer
@@ -74,6 +75,7 @@ type OIDC struct {
 	suffix   string // of the names of cookies, which dashboards on several ports of a machine share
 	client   *http.Client
 	seal     cipher.AEAD
+	leaving  http.Handler  // signOut
 	line     places        // of sign-ins that ask the issuer or wait for that
 	asking   chan struct{} // one is in it for each that asks
 
@@ -115,7 +117,7 @@ func NewOIDC(cfg OIDCConfig) (*OIDC, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256([]byte(cfg.Issuer + "\n" + cfg.Client + "\n" + cfg.Redirect))
-	return &OIDC{
+	o := &OIDC{
 		cfg: cfg, refusals: refusals{complain: cfg.Complain}, base: strings.TrimSuffix(cfg.Redirect, signedInPath),
 		host:   strings.TrimSuffix(redirect.Hostname(), "."),
 		path:   strings.TrimSuffix(redirect.EscapedPath(), signedInPath) + "/",
@@ -130,7 +132,9 @@ func NewOIDC(cfg OIDCConfig) (*OIDC, error) {
 			},
 		},
 		asking: make(chan struct{}, maxAsking),
-	}, nil
+	}
+	o.leaving = http.NewCrossOriginProtection().Handler(http.HandlerFunc(o.signOut))
+	return o, nil
 }
 
 // Host is the name by which browsers reach the dashboard.
@@ -239,6 +243,7 @@ func (o *OIDC) Try(ctx context.Context) {
 const (
 	beginCookie  = "turnstile_begin"
 	viewerCookie = "turnstile_viewer"
+	outCookie    = "turnstile_out" // of a browser whose user has signed out
 )
 
 func (o *OIDC) cookie(kind string) string {
@@ -276,10 +281,34 @@ func mayBegin(r *http.Request) bool {
 		strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
+// serve serves the addresses of signing in and out, and reports whether it has. in says that the browser's user has
+// signed in.
+func (o *OIDC) serve(w http.ResponseWriter, r *http.Request, in bool, from string) bool {
+	switch {
+	case r.URL.Path == signedInPath:
+		o.finish(w, r, from)
+	case r.URL.Path == signOutPath && r.Method == http.MethodPost:
+		o.leaving.ServeHTTP(w, r)
+	case in && (r.URL.Path == signInPath || r.URL.Path == signOutPath):
+		http.Redirect(w, r, o.base+"/", http.StatusFound)
+	default:
+		return false
+	}
+	return true
+}
+
 // begin sends a browser to the issuer.
 func (o *OIDC) begin(w http.ResponseWriter, r *http.Request, from string) {
 	if strings.HasSuffix(r.URL.Path, signedInPath) { // it would come back here for ever
 		plain(w, http.StatusNotFound, "The proxy in front must take the path off that the dashboard has there.")
+		return
+	}
+	if out := new(seen); o.read(r, outCookie, out) && r.URL.Path != signInPath {
+		// Otherwise another page that is open would sign in again: the issuer needs no click for that.
+		door(w, http.StatusOK, doorPage{
+			Title: "Signed out", Text: "The issuer may still know this browser. If others use it, sign out there, too.",
+			Href: o.base + signInPath, Link: "Sign in",
+		})
 		return
 	}
 	issuer, err := o.reach(r.Context())
@@ -292,7 +321,8 @@ func (o *OIDC) begin(w http.ResponseWriter, r *http.Request, from string) {
 		State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), To: r.URL.RequestURI(),
 		Until: time.Now().Add(beginTime),
 	}
-	if len(b.To) > maxTo || !strings.HasPrefix(b.To, "/") {
+	own := r.URL.Path == signInPath || r.URL.Path == signOutPath
+	if own || len(b.To) > maxTo || !strings.HasPrefix(b.To, "/") {
 		b.To = "/"
 	}
 	o.write(w, beginCookie, b, beginTime)
@@ -301,7 +331,9 @@ func (o *OIDC) begin(w http.ResponseWriter, r *http.Request, from string) {
 		// It may come from a form of a page that was left open, whose policy (form-action) lets it lead nowhere else,
 		// not even by a redirect.
 		w.Header().Set("Refresh", "0; url="+to)
-		plain(w, http.StatusOK, "The issuer is asked who you are.")
+		door(w, http.StatusOK, doorPage{
+			Title: "Signing in", Text: "The issuer is asked who you are.", Href: to, Link: "Go there",
+		})
 		return
 	}
 	http.Redirect(w, r, to, http.StatusFound)
@@ -336,14 +368,13 @@ func (o *OIDC) finish(w http.ResponseWriter, r *http.Request, from string) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), issuerTime)
 	defer cancel()
-	if !o.line.take(from) {
+	claims, err := o.exchange(ctx, q.Get("code"), b, from)
+	switch {
+	case errors.Is(err, errManySignIns):
 		w.Header().Set("Retry-After", "5")
-		plain(w, http.StatusServiceUnavailable, errManySignIns.Error()+": try again")
+		plain(w, http.StatusServiceUnavailable, err.Error()+": try again")
 		return
-	}
-	claims, err := o.exchange(ctx, q.Get("code"), b)
-	o.line.leave(from)
-	if err != nil {
+	case err != nil:
 		o.fail(w, http.StatusBadGateway, from, "What the issuer answers is of no use.", err)
 		return
 	}
@@ -354,6 +385,7 @@ func (o *OIDC) finish(w http.ResponseWriter, r *http.Request, from string) {
 		return
 	}
 	o.write(w, beginCookie, begun{}, -1)
+	o.write(w, outCookie, seen{}, -1)
 	o.write(w, viewerCookie, seen{Name: name, Until: time.Now().Add(viewTime)}, 0)
 	http.Redirect(w, r, o.base+b.To, http.StatusFound)
 }
@@ -368,14 +400,18 @@ var errManySignIns = errors.New("too many sign in at the same time")
 
 // signOut makes a browser forget its viewer. A copy of the cookie that somebody has made before stays good until its
 // hour is over, or the dashboard is restarted.
-func (o *OIDC) signOut(w http.ResponseWriter, _ *http.Request) {
+func (o *OIDC) signOut(w http.ResponseWriter, r *http.Request) {
 	o.write(w, viewerCookie, seen{}, -1)
-	plain(w, http.StatusOK, "You have signed out of this dashboard. The issuer may still know this browser: sign out "+
-		"there, too, if others use it. Open "+o.base+"/ to sign in again.")
+	o.write(w, outCookie, seen{}, 0)
+	http.Redirect(w, r, o.base+"/", http.StatusSeeOther)
 }
 
 // exchange returns what the issuer says of the user for whom it has given a code.
-func (o *OIDC) exchange(ctx context.Context, code string, b begun) (claims, error) {
+func (o *OIDC) exchange(ctx context.Context, code string, b begun, from string) (claims, error) {
+	if !o.line.take(from) {
+		return nil, errManySignIns
+	}
+	defer o.line.leave(from)
 	select {
 	case o.asking <- struct{}{}:
 		defer func() { <-o.asking }()

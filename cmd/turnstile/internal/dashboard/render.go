@@ -61,6 +61,20 @@ func (d *Dashboard) render(w http.ResponseWriter, r *http.Request, p *page) {
 	answer(w, r, p.status, "text/html; charset=utf-8", tag, b.Bytes(), packed)
 }
 
+// A doorPage is what one sees who is not in. All of it is ours, but the name of the issuer in Href.
+type doorPage struct{ Title, Text, Href, Link string }
+
+func door(w http.ResponseWriter, status int, p doorPage) {
+	var b bytes.Buffer
+	if err := templates().ExecuteTemplate(&b, "door", p); err != nil { // a mistake of ours
+		plain(w, status, p.Title+". "+p.Text)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes()) // fails if the client has gone
+}
+
 // answer answers with a body, or says that the client has it already.
 func answer(w http.ResponseWriter, r *http.Request, status int, kind, tag string, body, packed []byte) {
 	h := w.Header()

@@ -261,8 +261,8 @@ func (f *refusals) tell(last string) {
 	}
 }
 
-// places are those of requests that wait for something that takes long. One address has at most half of them, so that
-// others can sign in while it tries one password after the other.
+// places are those of requests that wait for something that takes long. One address has at most a quarter of them: all
+// who come through a proxy that is not named (--trust-proxy) share these.
 type places struct {
 	mu    sync.Mutex // guards the fields below
 	taken int
@@ -274,7 +274,7 @@ func (p *places) take(from string) bool {
 	from = network(from)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.taken == maxWaiting || p.by[from] == maxWaiting/2 {
+	if p.taken == maxWaiting || p.by[from] == maxWaiting/4 {
 		return false
 	}
 	if p.by == nil {
@@ -296,9 +296,10 @@ func (p *places) leave(from string) {
 	}
 }
 
-// network returns the part of an address that one party has for itself: all but the port of IPv4, 64 bits of IPv6.
+// network returns the part of an address that one party has for itself: all but the port of IPv4, and of IPv6 as much
+// as a site may be given (48 bits: RFC 6177).
 func network(from string) string {
-	addr, err := netip.ParseAddr(from)
+	addr, err := netip.ParseAddr(strings.Trim(from, "[]"))
 	if err != nil {
 		port, err := netip.ParseAddrPort(from)
 		if err != nil {
@@ -309,7 +310,7 @@ func network(from string) string {
 	if addr = addr.Unmap().WithZone(""); addr.Is4() {
 		return addr.String()
 	}
-	prefix, _ := addr.Prefix(64) // it has so many bits
+	prefix, _ := addr.Prefix(48) // it has so many bits
 	return prefix.String()
 }
 
@@ -322,6 +323,9 @@ func (d *Dashboard) signedIn(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Not a POST, for which there is no such probe, but a page that says so.
 		ok := r.Method != http.MethodPost && (r.URL.Path == "/livez" || r.URL.Path == "/readyz")
+		if issuer != nil { // for the page of those who have signed out; it tells nothing of what is there
+			ok = ok || r.URL.Path == "/style.css" || r.URL.Path == "/icon.svg"
+		}
 		var err error
 		name, password, named := r.BasicAuth()
 		token, given := bearer(r)
@@ -332,8 +336,7 @@ func (d *Dashboard) signedIn(next http.Handler) http.Handler {
 		_, from := d.user(r)
 		switch {
 		case ok:
-		case issuer != nil && r.URL.Path == signedInPath:
-			issuer.finish(w, r, from)
+		case issuer != nil && issuer.serve(w, r, in, from):
 			return
 		case in: // before a password, which a browser may still send that knew one
 			name, ok = viewer, true

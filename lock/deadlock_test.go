@@ -406,8 +406,15 @@ func TestForeignRecordsOfWaitsCountForNothing(t *testing.T) {
 	if found, err := lock.Deadlocks(t.Context(), client, ""); err != nil || len(found) > 0 {
 		t.Errorf("%+v, %v", found, err)
 	}
-	if list, err := lock.NestedWaits(t.Context(), client, ""); err != nil || len(list) > 0 {
-		t.Errorf("%+v, %v", list, err)
+	list, err := lock.NestedWaits(t.Context(), client, "")
+	ours, serr := client.Session(t.Context())
+	if err := errors.Join(err, serr); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range list {
+		if w.Session != ours.ID() { // ours has ended, but its record goes in the background
+			t.Errorf("%+v", w)
+		}
 	}
 	if len(told) > 0 {
 		t.Errorf("told: %+v", <-told)

@@ -4,7 +4,6 @@ package dashboard
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
@@ -33,7 +32,7 @@ import (
 
 const (
 	signedInPath = "/signed-in" // to which an issuer sends browsers back
-	signInPath   = "/sign-in"   // where one goes who has signed out
+	signInPath   = "/sign-in"   // to sign in again after signing out
 	signOutPath  = "/sign-out"
 
 	beginTime  = 10 * time.Minute // for a sign-in at the issuer
@@ -398,8 +397,8 @@ func (o *OIDC) fail(w http.ResponseWriter, status int, from, text string, err er
 
 var errManySignIns = errors.New("too many sign in at the same time")
 
-// signOut makes a browser forget its viewer. A copy of the cookie that somebody has made before stays good until its
-// hour is over, or the dashboard is restarted.
+// signOut makes a browser forget its viewer. A copy of the cookie stays good until its hour is over, or the
+// dashboard is restarted.
 func (o *OIDC) signOut(w http.ResponseWriter, r *http.Request) {
 	o.write(w, viewerCookie, seen{}, -1)
 	o.write(w, outCookie, seen{}, 0)
@@ -491,53 +490,4 @@ func (o *OIDC) read(r *http.Request, kind string, value any) bool {
 	}
 	text, err := o.seal.Open(nil, nil, sealed, []byte(kind))
 	return err == nil && json.Unmarshal(text, value) == nil
-}
-
-// claims are what an issuer says of a user.
-type claims map[string]any
-
-// readClaims reads those of a token, or of a user info.
-func readClaims(from interface{ Claims(v any) error }) (c claims, err error) {
-	var raw json.RawMessage
-	if err = from.Claims(&raw); err != nil {
-		return nil, err
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber() // a float64 would be written in another way
-	err = dec.Decode(&c)
-	return c, err
-}
-
-// name is who the user is, in the record of changes: an address that the issuer has verified, or else with the subject,
-// which users cannot choose for themselves.
-func (c claims) name() string {
-	text := func(name string) string { s, _ := c[name].(string); return s }
-	if c.have(Claim{"email", text("email")}) {
-		return head(text("email"), maxForwarded)
-	}
-	who := cmp.Or(text("preferred_username"), text("name"), "user")
-	return head(who, maxForwarded/2) + " (" + head(text("sub"), maxForwarded) + ")"
-}
-
-func (c claims) haveOne(of []Claim) bool { return slices.ContainsFunc(of, c.have) }
-
-// have reports whether a user has a claim. An address counts only if the issuer has verified it.
-func (c claims) have(want Claim) bool {
-	if want.Name == "email" && c["email_verified"] != true {
-		return false
-	}
-	is := func(v any) bool {
-		switch v := v.(type) {
-		case string:
-			return v == want.Value
-		case bool, json.Number:
-			return fmt.Sprint(v) == want.Value
-		default:
-			return false
-		}
-	}
-	if list, ok := c[want.Name].([]any); ok {
-		return slices.ContainsFunc(list, is)
-	}
-	return is(c[want.Name])
 }

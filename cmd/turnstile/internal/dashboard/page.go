@@ -75,9 +75,8 @@ func (d *Dashboard) newPage(r *http.Request, name, title string) *page {
 	}
 	user, _ := d.user(r)
 	p.User = clean(user)
-	if d.cfg.OIDC != nil {
-		_, p.SignedIn = d.cfg.OIDC.viewer(r)
-	}
+	v, _ := r.Context().Value(viewerKey{}).(viewerOf)
+	p.SignedIn = v.atIssuer
 	p.Started = p.ago(d.collector.started)
 	if s == nil {
 		p.snapshot = &survey.Snapshot{Mode: survey.Cut}

@@ -61,7 +61,7 @@ func (d *Dashboard) render(w http.ResponseWriter, r *http.Request, p *page) {
 	answer(w, r, p.status, "text/html; charset=utf-8", tag, b.Bytes(), packed)
 }
 
-// A doorPage is what one sees who is not in. All of it is ours, but the name of the issuer in Href.
+// A doorPage is for a viewer who has not signed in. All of it is ours, but the name of the issuer in Href.
 type doorPage struct{ Title, Text, Href, Link string }
 
 func door(w http.ResponseWriter, status int, p doorPage) {

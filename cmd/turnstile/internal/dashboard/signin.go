@@ -349,7 +349,7 @@ func (d *Dashboard) signedIn(next http.Handler) http.Handler {
 		}
 		switch {
 		case ok:
-			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, name)))
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), viewerKey{}, viewerOf{name, in})))
 		case err != nil:
 			w.Header().Set("Retry-After", "5")
 			plain(w, http.StatusServiceUnavailable, err.Error()+": try again")
@@ -366,9 +366,14 @@ func (d *Dashboard) signedIn(next http.Handler) http.Handler {
 	})
 }
 
-// userKey is the key of the name of who has signed in, in a request's context. It is looked up once: the file may
-// change while the request is served.
-type userKey struct{}
+// viewerKey is the key of who has sent a request, a viewerOf, in its context. It is looked up once: the file may change
+// while the request is served.
+type viewerKey struct{}
+
+type viewerOf struct {
+	name     string // that of one who has signed in
+	atIssuer bool
+}
 
 // user returns the name of who sent a request, and from where it came. Of a proxy that is trusted it believes both.
 func (d *Dashboard) user(r *http.Request) (name, from string) {
@@ -386,7 +391,8 @@ func (d *Dashboard) user(r *http.Request) (name, from string) {
 		}
 	}
 	if d.cfg.Users != nil || d.cfg.OIDC != nil {
-		name, _ = r.Context().Value(userKey{}).(string)
+		v, _ := r.Context().Value(viewerKey{}).(viewerOf)
+		name = v.name
 	}
 	return name, from
 }

@@ -40,10 +40,10 @@ type client struct{ _ byte }
 
 func newClients() *clients {
 	c := &clients{
-		requests: prometheus.NewDesc("turnstile_client_requests_total",
-			"Requests that were answered or have failed.", []string{"op", "code"}, nil),
-		took: prometheus.NewDesc("turnstile_client_request_seconds",
-			"How long requests took.", []string{"op"}, nil),
+		requests: desc("turnstile_client_requests_total",
+			"Requests that were answered or have failed.", "op", "code"),
+		took: desc("turnstile_client_request_seconds",
+			"How long requests took.", "op"),
 		connected: gauges("turnstile_client_connected",
 			"Connections of clients: 1 for a client that is connected."),
 		sessions: counters("turnstile_client_sessions_total", "Sessions that have ended.", "end"),
@@ -51,9 +51,9 @@ func newClients() *clients {
 			"Connections that have ended.", "reason"),
 		timeout: gauges("turnstile_client_session_timeout_seconds",
 			"The session timeout that was requested, and the one that the server has granted.", "which"),
-		certain: prometheus.NewDesc("turnstile_client_certain_seconds",
+		certain: desc("turnstile_client_certain_seconds",
 			"For how long no other session can be given what this process holds; absent while it holds nothing. "+
-				"Of several clients, the shortest.", nil, nil),
+				"Of several clients, the shortest."),
 		proofs: counters("turnstile_client_proofs_total",
 			"Writes by which sessions have shown that they live.", "result"),
 		owning: make(map[*client]time.Time), ops: make(map[string]*opSeries),
@@ -133,9 +133,7 @@ func (c *clients) collectRequests(to chan<- prometheus.Metric) {
 		all = append(all, s.took.export(c.took, labels("op", op)))
 	}
 	c.counting.Unlock()
-	for _, m := range all {
-		to <- m
-	}
+	send(to, all)
 }
 
 // setCertain notes until when a client is certain of what it owns; the zero time means that it owns nothing.
@@ -152,9 +150,7 @@ func (c *clients) setCertain(who *client, until time.Time) {
 // Describe sends the descriptions of the metrics.
 func (c *clients) Describe(to chan<- *prometheus.Desc) {
 	c.vectors().describe(to)
-	for _, desc := range []*prometheus.Desc{c.requests, c.took, c.certain} {
-		to <- desc
-	}
+	describe(to, c.requests, c.took, c.certain)
 }
 
 // Collect sends the metrics.

@@ -73,24 +73,25 @@ var (
 var lockCauses = []string{"expired", "uncertain", "deleted", "revoked", "suspended"}
 
 func newLocks(nameOf func(path string) string) *locks {
-	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("turnstile_lock_"+name, help, labels, nil)
-	}
 	l := &locks{
-		wait: desc("wait_seconds", "How long calls of Lock took, and what came of them.", "lock", "kind", "outcome"),
-		hold: desc("hold_seconds", "How long locks were held, and how the holds ended.", "lock", "kind", "end"),
-		acquired: desc("acquired_total",
+		wait: desc("turnstile_lock_wait_seconds",
+			"How long calls of Lock took, and what came of them.", "lock", "kind", "outcome"),
+		hold: desc("turnstile_lock_hold_seconds",
+			"How long locks were held, and how the holds ended.", "lock", "kind", "end"),
+		acquired: desc("turnstile_lock_acquired_total",
 			"Acquisitions: from the server, handed off in memory, or retained.", "lock", "kind", "how"),
-		contended: desc("contended_total", "Calls of Lock that had to wait for another contender.", "lock"),
+		contended: desc("turnstile_lock_contended_total",
+			"Calls of Lock that had to wait for another contender.", "lock"),
 		lost: counters("turnstile_lock_lost_total",
 			"Holds that ended before they were unlocked.", "lock", "cause"),
 		deadlocks: counters("turnstile_lock_deadlocks_total", "Calls of Lock that were part of a deadlock.", "lock"),
-		waiting:   desc("waiting", "Calls of Lock in this process that wait for another contender.", "lock", "kind"),
-		held:      desc("held", "Holds of this process.", "lock", "kind"),
-		longestWait: desc("longest_wait_seconds",
+		waiting: desc("turnstile_lock_waiting",
+			"Calls of Lock in this process that wait for another contender.", "lock", "kind"),
+		held: desc("turnstile_lock_held", "Holds of this process.", "lock", "kind"),
+		longestWait: desc("turnstile_lock_longest_wait_seconds",
 			"For how long the oldest call of Lock in this process has waited for another contender; 0 if none waits.",
 			"lock"),
-		longestHold: desc("longest_hold_seconds",
+		longestHold: desc("turnstile_lock_longest_hold_seconds",
 			"For how long the oldest hold of this process has lasted; 0 if there is none.", "lock"),
 	}
 	l.names = newNames(nameOf, func(name string) *lockName {
@@ -227,11 +228,7 @@ func observe(h **histogram, took time.Duration) {
 func (l *locks) Describe(to chan<- *prometheus.Desc) {
 	l.lost.Describe(to)
 	l.deadlocks.Describe(to)
-	for _, desc := range []*prometheus.Desc{
-		l.wait, l.hold, l.acquired, l.contended, l.waiting, l.held, l.longestWait, l.longestHold,
-	} {
-		to <- desc
-	}
+	describe(to, l.wait, l.hold, l.acquired, l.contended, l.waiting, l.held, l.longestWait, l.longestHold)
 }
 
 // Collect sends the metrics.
@@ -252,9 +249,7 @@ func (l *locks) Collect(to chan<- prometheus.Metric) {
 			wait, hold = max(wait, s.waits.longest(now)), max(hold, s.holds.longest(now))
 			collected := l.collect(s)
 			s.mu.Unlock()
-			for _, m := range collected {
-				to <- m
-			}
+			send(to, collected)
 		}
 		to <- prometheus.MustNewConstMetric(l.contended, prometheus.CounterValue, float64(contended), n.name)
 		to <- prometheus.MustNewConstMetric(l.longestWait, prometheus.GaugeValue, wait.Seconds(), n.name)

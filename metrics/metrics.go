@@ -152,6 +152,25 @@ func histograms(name, help string, buckets []float64, labels ...string) *prometh
 	}, labels)
 }
 
+// desc describes a metric that is computed when it is read.
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+// describe sends descriptions.
+func describe(to chan<- *prometheus.Desc, all ...*prometheus.Desc) {
+	for _, d := range all {
+		to <- d
+	}
+}
+
+// send sends metrics.
+func send(to chan<- prometheus.Metric, all []prometheus.Metric) {
+	for _, m := range all {
+		to <- m
+	}
+}
+
 func counters(name, help string, labels ...string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 }

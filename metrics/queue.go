@@ -30,16 +30,15 @@ type queueSeries struct {
 }
 
 func newQueues(nameOf func(path string) string) *queues {
-	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("turnstile_queue_"+name, help, append([]string{"queue"}, labels...), nil)
-	}
 	return &queues{
-		puts: desc("puts_total", "Items that were put."),
-		items: desc("items_total",
-			"Deliveries that have ended: the item is done, retried, dead, or its claim was lost.", "result"),
-		delay:      desc("delay_seconds", "How long items were ready before they were delivered."),
-		processing: desc("processing_seconds", "How long deliveries lasted."),
-		inFlight:   desc("in_flight", "Items that were delivered to this process and have not ended."),
+		puts: desc("turnstile_queue_puts_total", "Items that were put.", "queue"),
+		items: desc("turnstile_queue_items_total",
+			"Deliveries that have ended: the item is done, retried, dead, or its claim was lost.", "queue", "result"),
+		delay: desc("turnstile_queue_delay_seconds",
+			"How long items were ready before they were delivered.", "queue"),
+		processing: desc("turnstile_queue_processing_seconds", "How long deliveries lasted.", "queue"),
+		inFlight: desc("turnstile_queue_in_flight",
+			"Items that were delivered to this process and have not ended.", "queue"),
 		names: newNames(nameOf, func(name string) *queueSeries {
 			return &queueSeries{name: name, delay: newHistogram(slow), processing: newHistogram(slow)}
 		}),
@@ -76,17 +75,13 @@ func (m *Metrics) Queue() queue.Hooks {
 
 // Describe sends the descriptions of the metrics.
 func (q *queues) Describe(to chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{q.puts, q.items, q.delay, q.processing, q.inFlight} {
-		to <- desc
-	}
+	describe(to, q.puts, q.items, q.delay, q.processing, q.inFlight)
 }
 
 // Collect sends the metrics.
 func (q *queues) Collect(to chan<- prometheus.Metric) {
 	for _, s := range q.names.all() {
-		for _, m := range q.collect(s) {
-			to <- m
-		}
+		send(to, q.collect(s))
 	}
 }
 

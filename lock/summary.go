@@ -31,26 +31,21 @@ type Summary struct {
 // read one and all. So it is for programs that show many locks. The Summary is empty if there is no contender, or no
 // such path. It is an error if the list of the contenders is larger than zk.Config.MaxFrame.
 func Summarize(ctx context.Context, client *zk.Client, path string) (Summary, error) {
-	if err := attempt.ReadArgs("lock", client, path); err != nil {
-		return Summary{}, err
-	}
 	return summaryOf(ctx, client, path, nil)
 }
 
 // SummarizeListed is Summarize for programs that have just listed the children of path. It lists them again only where
 // Summarize reads all contenders, and if those in front have left since.
 func SummarizeListed(ctx context.Context, client *zk.Client, path string, listed zk.Children) (Summary, error) {
-	if err := attempt.ReadArgs("lock", client, path); err != nil {
-		return Summary{}, err
-	}
 	return summaryOf(ctx, client, path, &listed)
 }
 
 func summaryOf(ctx context.Context, client *zk.Client, path string, listed *zk.Children) (Summary, error) {
+	if err := attempt.ReadArgs("lock", client, path); err != nil {
+		return Summary{}, err
+	}
 	s, err := attempt.Run(ctx, client, func(sess *zk.Session) (Summary, error) {
-		known := listed
-		listed = nil // not for a second time
-		return summarize(ctx, sess, path, known)
+		return summarize(ctx, sess, path, listed)
 	})
 	if err != nil {
 		return Summary{}, fmt.Errorf("lock: summarize %s: %w", path, err)

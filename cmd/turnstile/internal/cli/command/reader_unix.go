@@ -33,7 +33,7 @@ func onReaderGone(file *os.File, gone func()) (stop func()) {
 			switch {
 			case errors.Is(err, unix.EINTR):
 				continue
-			case err == nil && fds[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0:
+			case err == nil && readerGone(file):
 				gone()
 			}
 			return

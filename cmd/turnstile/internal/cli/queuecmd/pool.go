@@ -293,13 +293,6 @@ func (p *pool) work(ctx context.Context, item *queue.Item) {
 		_ = item.Return(detached, 0) // if it fails, the item goes back when the session ends
 		return
 	}
-	if result.Lost == nil && result.Code != 0 && p.app.ReaderGone() {
-		// It may have failed for that alone, and all commands to come would.
-		p.code.CompareAndSwap(0, int32(result.Code))
-		p.stop(p.app.OutputError(syscall.EPIPE))
-		_ = item.Return(detached, 0)
-		return
-	}
 	if errors.Is(result.Lost, queue.ErrTimeout) {
 		result.Code = exitTimeout // however it has ended: many programs exit with 0 when they get SIGTERM
 	} else if result.Lost != nil {
@@ -335,6 +328,9 @@ func (p *pool) finish(ctx context.Context, item *queue.Item, result supervise.Re
 	}
 	p.code.CompareAndSwap(0, int32(code))
 	switch {
+	case result.Lost == nil && p.app.ReaderGone(): // it may have failed for that alone, and all commands to come would
+		p.stop(p.app.OutputError(syscall.EPIPE)) // before the item goes back: we are not to take it again
+		return item.Return(ctx, 0)
 	case result.Interrupted && result.Lost == nil:
 		detail("%s: item %s: interrupted after %v, given back", path, id, took)
 		return item.Return(ctx, 0)

@@ -31,8 +31,9 @@ type Counts struct {
 // are put, claimed or finished meanwhile.
 func (q *Queue) Len(ctx context.Context) (Counts, error) {
 	var n Counts
-	err := q.do(ctx, func(sess *zk.Session) (err error) {
-		n, _, err = q.reader.count(ctx, sess)
+	err := q.do(ctx, func(sess *zk.Session) error {
+		t, err := q.reader.count(ctx, sess)
+		n = t.Counts
 		return err
 	})
 	if err != nil {
@@ -41,50 +42,70 @@ func (q *Queue) Len(ctx context.Context) (Counts, error) {
 	return n, nil
 }
 
-// count counts the items, and those that each live consumer has claimed.
-func (r reader) count(ctx context.Context, sess *zk.Session) (n Counts, claimed map[string]int, err error) {
-	stored, err := r.countBelow(ctx, sess, dirReady)
-	if err != nil {
-		return n, nil, err
-	}
-	if n.Delayed, err = r.countBelow(ctx, sess, dirDelayed); err != nil {
-		return n, nil, err
-	}
-	if n.Dead, err = r.layout.deadLetters().Count(ctx, sess); err != nil {
-		return n, nil, err
-	}
-	if n.Waiting, err = r.countWaiting(ctx, sess); err != nil {
-		return n, nil, err
-	}
-	if claimed, err = r.claimed(ctx, sess); err != nil {
-		return n, nil, err
-	}
-	for _, of := range claimed {
-		n.Claimed += of
-	}
-	n.Claimed = min(n.Claimed, stored)
-	n.Ready = stored - n.Claimed
-	return n, claimed, nil
+// A tally is what count counts.
+type tally struct {
+	Counts
+
+	claimed map[string]int // of each live consumer
+	ready   fills
 }
 
-// countBelow counts the items of all lists below a node.
-func (r reader) countBelow(ctx context.Context, sess *zk.Session, dir string) (int, error) {
+// count counts the items, and those that each live consumer has claimed.
+func (r reader) count(ctx context.Context, sess *zk.Session) (t tally, err error) {
+	if t.ready, err = r.fillsBelow(ctx, sess, dirReady); err != nil {
+		return t, err
+	}
+	delayed, err := r.fillsBelow(ctx, sess, dirDelayed)
+	if err != nil {
+		return t, err
+	}
+	dead, err := r.layout.deadLetters().Fills(ctx, sess)
+	if err != nil {
+		return t, err
+	}
+	if t.Waiting, err = r.countWaiting(ctx, sess); err != nil {
+		return t, err
+	}
+	if t.claimed, err = r.claimed(ctx, sess); err != nil {
+		return t, err
+	}
+	for _, of := range t.claimed {
+		t.Claimed += of
+	}
+	stored := t.ready.left()
+	t.Claimed = min(t.Claimed, stored)
+	t.Ready, t.Delayed, t.Dead = stored-t.Claimed, delayed.left(), dead.Left()
+	return t, nil
+}
+
+// fills tell how far each of some lists is filled and emptied, by the list's name.
+type fills map[string]segment.Fills
+
+// left returns how many items are in the lists.
+func (f fills) left() int {
+	total := 0
+	for _, list := range f {
+		total += list.Left()
+	}
+	return total
+}
+
+// fillsBelow returns the fills of all lists below a node.
+func (r reader) fillsBelow(ctx context.Context, sess *zk.Session, dir string) (fills, error) {
 	names, _, err := sess.Children(ctx, r.layout.path(dir))
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	total := 0
+	found := make(fills, len(names))
 	for _, name := range names {
 		if !isList(dir, name) {
 			continue
 		}
-		n, err := (&segment.List{Dir: r.layout.path(dir, name)}).Count(ctx, sess)
-		if err != nil {
-			return 0, err
+		if found[name], err = (&segment.List{Dir: r.layout.path(dir, name)}).Fills(ctx, sess); err != nil {
+			return nil, err
 		}
-		total += n
 	}
-	return total, nil
+	return found, nil
 }
 
 // claimed counts the items that each live consumer has claimed. All live consumers are in it.

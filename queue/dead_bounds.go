@@ -113,8 +113,8 @@ func (l *deadLetters) trimSome(ctx context.Context, sess *zk.Session) (n int, er
 
 // excess returns how many dead letters there are beyond the bound.
 func (l *deadLetters) excess(ctx context.Context, sess *zk.Session) (int, error) {
-	total, err := l.layout.deadLetters().Count(ctx, sess)
-	return total - l.cfg.MaxDead, err
+	fills, err := l.layout.deadLetters().Fills(ctx, sess)
+	return fills.Left() - l.cfg.MaxDead, err
 }
 
 // oldest returns the paths of the first batch of dead letters, in the order of their deaths. It removes the segments

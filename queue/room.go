@@ -25,16 +25,17 @@ func (p *producer) room(ctx context.Context, sess *zk.Session, n int, full func(
 		return nil
 	}
 	for pause := roomFirst; ; pause = min(2*pause, roomMax) {
-		ready, err := p.countBelow(ctx, sess, dirReady)
+		ready, err := p.fillsBelow(ctx, sess, dirReady)
 		if err != nil {
 			return err
 		}
-		delayed, err := p.countBelow(ctx, sess, dirDelayed)
+		delayed, err := p.fillsBelow(ctx, sess, dirDelayed)
 		if err != nil {
 			return err
 		}
+		stored := ready.left() + delayed.left()
 		// To count what waits takes a request for each busy group, so a bound of it comes first.
-		if most, err := p.waitingAtMost(ctx, sess); err == nil && ready+delayed+most+n <= p.cfg.MaxItems {
+		if most, err := p.waitingAtMost(ctx, sess); err == nil && stored+most+n <= p.cfg.MaxItems {
 			return nil
 		} else if err != nil && !errors.Is(err, zk.Unimplemented) {
 			return err
@@ -43,7 +44,7 @@ func (p *producer) room(ctx context.Context, sess *zk.Session, n int, full func(
 		if err != nil {
 			return err
 		}
-		if ready+delayed+waiting+n <= p.cfg.MaxItems {
+		if stored+waiting+n <= p.cfg.MaxItems {
 			return nil
 		}
 		if full != nil {
@@ -52,7 +53,7 @@ func (p *producer) room(ctx context.Context, sess *zk.Session, n int, full func(
 			}
 		}
 		if !p.cfg.WaitWhenFull || n > p.cfg.MaxItems {
-			return &FullError{Items: ready + delayed + waiting, MaxItems: p.cfg.MaxItems}
+			return &FullError{Items: stored + waiting, MaxItems: p.cfg.MaxItems}
 		}
 		select {
 		case <-time.After(pause):

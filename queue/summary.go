@@ -27,6 +27,8 @@ type Summary struct {
 
 	Consumers int              // how many there are
 	Busiest   []ActiveConsumer // those with the most items, as many as were asked for, as of Queue.Consumers
+
+	ready fills // for Since
 }
 
 // Summarize counts the items of the queue at path, finds the oldest, and tells of so many of the consumers at most, as
@@ -38,13 +40,13 @@ func Summarize(ctx context.Context, client *zk.Client, path string, consumers in
 	if err != nil {
 		return Summary{}, err
 	}
-	err = q.do(ctx, func(sess *zk.Session) (err error) {
-		var claimed map[string]int
-		if s.Counts, claimed, err = q.reader.count(ctx, sess); err != nil {
+	err = q.do(ctx, func(sess *zk.Session) error {
+		t, err := q.reader.count(ctx, sess)
+		if err != nil {
 			return err
 		}
-		s.Consumers = len(claimed)
-		s.Busiest, err = q.reader.consumers(ctx, sess, claimed, consumers)
+		s.Counts, s.ready, s.Consumers = t.Counts, t.ready, len(t.claimed)
+		s.Busiest, err = q.reader.consumers(ctx, sess, t.claimed, consumers)
 		return err
 	})
 	if err != nil {
@@ -62,16 +64,16 @@ func Summarize(ctx context.Context, client *zk.Client, path string, consumers in
 	return s, nil
 }
 
-// DeadLettersOf returns the dead letters of the queue at path, as Queue.DeadLetters does. Like Summarize it needs no
+// ItemsOf yields the items of the queue at path that are in a state, as Queue.Items does. Like Summarize it needs no
 // more than the right to read, and makes nothing.
-func DeadLettersOf(ctx context.Context, client *zk.Client, path string) iter.Seq2[DeadLetter, error] {
-	return func(yield func(DeadLetter, error) bool) {
+func ItemsOf(ctx context.Context, client *zk.Client, path string, state State) iter.Seq2[Peeked, error] {
+	return func(yield func(Peeked, error) bool) {
 		q, err := lookAt(ctx, client, path)
 		if err != nil {
-			yield(DeadLetter{}, err)
+			yield(Peeked{}, err)
 			return
 		}
-		q.DeadLetters(ctx)(yield)
+		q.Items(ctx, state)(yield)
 	}
 }
 

@@ -13,7 +13,8 @@ const pages = {
   overview: "", day: "?span=day", locks: "locks", "locks, none": "locks?q=none", lock: "lock?path=/jobs/report",
   "lock, hostile": "lock?path=" + encodeURIComponent("/\u202e<b>&\"'/" + "long".repeat(60)),
   "lock, missing": "lock?path=/gone", waits: "waits", leaders: "leaders", queues: "queues",
-  queue: "queue?path=/queues/mail", sessions: "sessions", servers: "servers", tree: "tree",
+  queue: "queue?path=/queues/mail", items: "items?path=/queues/mail", "items, delayed": "items?kind=delayed&path=/queues/mail",
+  "items, none": "items?kind=waiting&path=/queues/mail", item: "", "item, missing": "item?path=/queues/mail&id=none", sessions: "sessions", servers: "servers", tree: "tree",
   "tree, node": "tree?path=/jobs/report", changes: "changes", revoke: "",
   "queue, resume": "changequeue?path=/queues/mail&do=resume", "queue, purge": "changequeue?path=/queues/mail&do=purge",
   "queue, missing": "changequeue?path=/gone&do=pause",
@@ -72,6 +73,17 @@ async function withoutScripts() {
   const resume = page.getByRole("link", { name: "Resume" });
   while (!await resume.count()) await page.reload();
   if (!await page.getByText("mail is down").count()) wrong("the page of a queue does not say why it is paused");
+
+  await follow(page, page.getByRole("main").getByRole("link", { name: "Dead", exact: true }));
+  const dead = page.locator("tbody th a.path");
+  while (!await dead.count()) await page.reload(); // they are being read
+  const id = await dead.textContent();
+  await follow(page, page.getByRole("link", { name: "ready", exact: true }));
+  await page.getByLabel("Id of an item").fill(id);
+  await follow(page, page.getByRole("button", { name: "Find" }));
+  while (!await page.getByText("Failed attempts").count()) await page.reload(); // it is being looked for
+  if (!await page.getByText("no such mailbox").count()) wrong("the page of an item does not say why it has failed");
+  pages.item = page.url().slice(url.length);
   await context.close();
 }
 

@@ -153,9 +153,9 @@ var queueCalls = []call{
 		_, err := q.Consumers(ctx)
 		return err
 	})},
-	{name: "queue.DeadLettersOf", do: func(ctx context.Context, a args) error {
+	{name: "queue.ItemsOf", do: func(ctx context.Context, a args) error {
 		return onFilled(func(ctx context.Context, _ *queue.Queue, _ string) error {
-			for _, err := range queue.DeadLettersOf(ctx, a.client, a.path) {
+			for _, err := range queue.ItemsOf(ctx, a.client, a.path, queue.Ready) {
 				return err
 			}
 			return nil

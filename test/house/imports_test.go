@@ -100,7 +100,7 @@ var rules = []rule{
 		foreign: []string{"golang.org/x/sys"},
 	},
 	{
-		path: "cmd/turnstile/internal/ensemble", ours: []string{"internal/survey", "lock", "zk"},
+		path: "cmd/turnstile/internal/ensemble", ours: []string{"internal/survey", "lock", "queue", "zk"},
 		foreign: []string{"golang.org/x/sync"},
 	},
 	{

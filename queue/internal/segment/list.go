@@ -4,6 +4,7 @@ package segment
 // Lists of segments.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -183,21 +184,55 @@ func (l *List) Items(ctx context.Context, sess *zk.Session, n int) ([]int, error
 	return Numbers(names, ParseItem), err
 }
 
-// Count returns how many items the list has. It reads no item, only how many children each segment has.
-func (l *List) Count(ctx context.Context, sess *zk.Session) (int, error) {
-	list, err := l.Segments(ctx, sess)
-	if err != nil || len(list) == 0 {
-		return 0, err
+// Fill tells how far a segment is filled and emptied.
+type Fill struct {
+	Segment int // its number
+	Created int // how many items were ever added to it
+	Left    int // how many of them are there
+}
+
+// Gone returns how many items are not there any more.
+func (f Fill) Gone() int { return f.Created - f.Left }
+
+// Fills are those of a list's segments, in order.
+type Fills []Fill
+
+// Find returns that of the n-th segment, and whether it is there.
+func (fs Fills) Find(n int) (Fill, bool) {
+	i, ok := slices.BinarySearchFunc(fs, n, func(f Fill, n int) int { return cmp.Compare(f.Segment, n) })
+	if !ok {
+		return Fill{}, false
 	}
+	return fs[i], true
+}
+
+// Left returns how many items the list has.
+func (fs Fills) Left() int {
 	total := 0
-	for _, look := range attempt.Each(sess, l.paths(list), (*zk.Batch).Exists) {
+	for _, f := range fs {
+		total += f.Left
+	}
+	return total
+}
+
+// Fills tells how far the list is filled and emptied. It reads no item, only how many children each segment has, and
+// had.
+func (l *List) Fills(ctx context.Context, sess *zk.Session) (Fills, error) {
+	numbers, err := l.Segments(ctx, sess)
+	if err != nil || len(numbers) == 0 {
+		return nil, err
+	}
+	list := make(Fills, 0, len(numbers))
+	for at, look := range attempt.Each(sess, l.paths(numbers), (*zk.Batch).Exists) {
 		e, err := look.Get(ctx)
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
-		total += int(e.Stat.NumChildren)
+		if n, _ := ParseName(path.Base(at)); e.Exists {
+			list = append(list, Fill{Segment: n, Created: Creations(e.Stat), Left: int(e.Stat.NumChildren)})
+		}
 	}
-	return total, nil
+	return list, nil
 }
 
 // Sweep removes those of the segments that are sealed and empty. The server refuses what is not.

@@ -144,7 +144,8 @@ It serves /livez and /readyz (503 while no server is connected) as well, until a
 		"`address` or network of a proxy that says who a viewer is and where from (repeatable)")
 	flags.BoolVar(&d.config.Changes, "allow-changes", false,
 		"allow to revoke locks, to pause queues, and to requeue or remove dead letters")
-	flags.BoolVar(&d.config.Data, "show-data", false, "also show the data of nodes, to everybody who sees the pages")
+	flags.BoolVar(&d.config.Data, "show-data", false,
+		"also show the data of nodes and items, to everybody who sees the pages")
 	flags.Var(&d.readFor, "read-for", "stop a reading of everything after this time, and show what was found")
 	command.VariablesOf("dashboard", flags, "listen", "host", "insecure", "allow-changes", "show-data",
 		"user-file", "oidc-issuer", "oidc-client", "oidc-secret-file", "oidc-redirect", "oidc-scope", "oidc-allow",

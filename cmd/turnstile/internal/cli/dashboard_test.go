@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"net/url"
@@ -368,9 +369,13 @@ func busy(t *testing.T, srv *zktest.Server) {
 			t.Fatal(err)
 		}
 	}
+	_, err = q.Put(t.Context(), queue.Message{Body: []byte("later"), Delay: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
 	item, err := q.Take(t.Context())
 	if err == nil {
-		err = item.Reject(t.Context(), "no such mailbox")
+		err = item.Fail(t.Context(), errors.New("no such mailbox"))
 	}
 	if err != nil {
 		t.Fatal(err)

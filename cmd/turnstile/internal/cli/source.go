@@ -42,11 +42,14 @@ func newSource(access command.Access, client *zk.Client, s *survey.Survey) ensem
 		Deadlocks: func(ctx context.Context) ([]lock.FoundDeadlock, error) {
 			return lock.Deadlocks(ctx, client, "")
 		},
-		Queue: func(ctx context.Context, path string, consumers int) (ensemble.Queue, error) {
-			return countQueue(ctx, client, path, consumers)
+		Queue: func(ctx context.Context, path string, consumers int, before ensemble.Flow) (ensemble.Queue, error) {
+			return countQueue(ctx, client, path, consumers, before)
 		},
-		Dead: func(ctx context.Context, path string, most int) ([]ensemble.DeadLetter, error) {
-			return deadLetters(ctx, client, path, most)
+		Items: func(ctx context.Context, path, state string, most int) ([]ensemble.Item, error) {
+			return firstItems(ctx, client, path, state, most)
+		},
+		Item: func(ctx context.Context, path, id string) (ensemble.Item, error) {
+			return findItem(ctx, client, path, id)
 		},
 		Node: func(ctx context.Context, path string, data bool) (ensemble.Node, error) {
 			return nodeAt(ctx, client, path, data)
@@ -81,9 +84,15 @@ func lineOf(ctx context.Context, client *zk.Client, path string) ([]lock.Contend
 }
 
 // countQueue counts the items of a queue, and tells of so many of its consumers.
-func countQueue(ctx context.Context, client *zk.Client, path string, consumers int) (ensemble.Queue, error) {
+func countQueue(
+	ctx context.Context, client *zk.Client, path string, consumers int, before ensemble.Flow,
+) (ensemble.Queue, error) {
 	n, err := queue.Summarize(ctx, client, path, consumers)
+	if err != nil {
+		return ensemble.Queue{}, err
+	}
 	counts := ensemble.Queue{
+		Flow:  before.After(n, time.Now()),
 		Ready: n.Ready + n.Waiting, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead, Consumers: n.Consumers,
 	}
 	if !n.Oldest.IsZero() {
@@ -93,32 +102,87 @@ func countQueue(ctx context.Context, client *zk.Client, path string, consumers i
 		counts.Paused = fmt.Sprintf("%s pid %d: %s", n.Paused.Host, n.Paused.PID, n.Paused.Reason)
 	}
 	for _, c := range n.Busiest {
-		who := c.ID
-		if c.Host != "" {
-			who = fmt.Sprintf("%s pid %d", c.Host, c.PID)
-		}
+		who := consumerName(&c.Consumer)
 		counts.Busiest = append(counts.Busiest, ensemble.Consumer{
 			ID: c.ID, Who: who, Session: command.SessionID(c.Session), Since: c.Since, Claimed: c.Claimed,
 		})
 	}
-	return counts, err
+	return counts, nil
 }
 
-// deadLetters returns the first dead letters of a queue.
-func deadLetters(ctx context.Context, client *zk.Client, path string, most int) ([]ensemble.DeadLetter, error) {
-	var list []ensemble.DeadLetter
-	for letter, err := range queue.DeadLettersOf(ctx, client, path) {
+// consumerName returns who a consumer is.
+func consumerName(c *queue.Consumer) string {
+	if c.Host == "" {
+		return c.ID
+	}
+	return fmt.Sprintf("%s pid %d", c.Host, c.PID)
+}
+
+// itemStates are the states of items by their names.
+var itemStates = map[string]queue.State{ //nolint:gochecknoglobals // a table
+	queue.Ready.String(): queue.Ready, queue.Delayed.String(): queue.Delayed, queue.Claimed.String(): queue.Claimed,
+	queue.Waiting.String(): queue.Waiting, queue.Dead.String(): queue.Dead,
+}
+
+// itemOf returns what is told of an item, with its body if it is asked for.
+func itemOf(x queue.Peeked, body bool) ensemble.Item {
+	i := ensemble.Item{
+		ID: x.ID, State: x.State.String(), Priority: x.Priority, Attempts: x.Attempts, Bytes: len(x.Body),
+		Put: x.EnqueuedAt, Due: x.DueAt, Died: x.DiedAt, Reason: x.Reason, Group: x.Group, Timeout: x.Timeout,
+	}
+	for _, f := range x.Failures {
+		i.Failures = append(i.Failures, ensemble.Failure(f))
+	}
+	if x.Consumer != nil {
+		i.Consumer = consumerName(x.Consumer)
+	}
+	if body {
+		i.Headers, i.Body = x.Headers, slices.Clone(x.Body[:min(len(x.Body), ensemble.MaxData)])
+	}
+	return i
+}
+
+// firstItems returns the first items of a queue that are in a state.
+func firstItems(ctx context.Context, client *zk.Client, path, state string, most int) ([]ensemble.Item, error) {
+	var list []ensemble.Item
+	for x, err := range queue.ItemsOf(ctx, client, path, itemStates[state]) {
 		if err != nil {
 			return list, err
 		}
 		if len(list) == most {
 			break
 		}
-		list = append(list, ensemble.DeadLetter{
-			ID: letter.ID, Reason: letter.Reason, At: letter.DiedAt, Attempts: letter.Attempts,
-		})
+		list = append(list, itemOf(x, false))
 	}
 	return list, nil
+}
+
+// How much is read for an item that is looked for.
+const (
+	maxLookedAt = 20_000   // items
+	maxRead     = 64 << 20 // bytes of bodies
+)
+
+// findItem returns the item of a queue with an id. Items mostly move from one state to the next in this order, so it
+// meets one that moves meanwhile.
+func findItem(ctx context.Context, client *zk.Client, path, id string) (ensemble.Item, error) {
+	items, bytes := 0, 0
+	var unread error
+	for _, state := range []queue.State{queue.Waiting, queue.Delayed, queue.Ready, queue.Claimed, queue.Dead} {
+		for x, err := range queue.ItemsOf(ctx, client, path, state) {
+			items++
+			bytes += len(x.Body)
+			switch {
+			case err != nil:
+				unread = cmp.Or(unread, err)
+			case x.ID == id:
+				return itemOf(x, true), nil
+			case items == maxLookedAt || bytes > maxRead:
+				return ensemble.Item{}, ensemble.ErrTooMany
+			}
+		}
+	}
+	return ensemble.Item{}, cmp.Or(unread, ensemble.ErrNotFound)
 }
 
 // pauseQueue pauses a queue, or resumes it.

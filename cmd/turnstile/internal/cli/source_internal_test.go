@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"errors"
 	"path"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/ensemble"
 	"github.com/seed-a3166700/turnstile/queue"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
@@ -65,6 +67,67 @@ func TestDeadLettersAreListedOnceForAllBatches(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An item is found whatever its state, and a search ends before it has read too much.
+func TestItemsAreFound(t *testing.T) {
+	t.Parallel()
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+		ctx, client := t.Context(), srv.Client(t, 20*time.Second)
+		q, err := queue.New(client, "/mail", queue.Config{Prefetch: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer q.Close(ctx)
+		ids := map[string]string{"dead": rejected(t, q, 1)[0]}
+		for _, c := range []struct {
+			state string
+			m     queue.Message
+		}{
+			{"claimed", queue.Message{Body: []byte("body"), Headers: map[string]string{"a": "b"}, Priority: -1}},
+			{"ready", queue.Message{Group: "g"}},
+			{"waiting", queue.Message{Group: "g"}},
+			{"delayed", queue.Message{Delay: time.Hour}},
+		} {
+			if ids[c.state], err = q.Put(ctx, c.m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := q.Take(ctx); err != nil {
+			t.Fatal(err)
+		}
+		for state, id := range ids {
+			list, err := firstItems(ctx, client, "/mail", state, 9)
+			if err != nil || len(list) != 1 || list[0].ID != id || list[0].State != state || list[0].Body != nil {
+				t.Errorf("%s: got %+v, %v, want the item %s without its body", state, list, err, id)
+			}
+			if list, err := firstItems(ctx, client, "/mail", state, 0); err != nil || len(list) > 0 {
+				t.Errorf("%s: got %+v, %v, want none", state, list, err)
+			}
+			x, err := findItem(ctx, client, "/mail", id)
+			if err != nil || x.ID != id || x.State != state {
+				t.Errorf("%s: got %+v, %v", state, x, err)
+			}
+			if state == "claimed" && (string(x.Body) != "body" || x.Headers["a"] != "b" || x.Consumer == "") {
+				t.Errorf("got %+v, want its body, its headers and its consumer", x)
+			}
+		}
+		if _, err := findItem(ctx, client, "/mail", "none"); !errors.Is(err, ensemble.ErrNotFound) {
+			t.Errorf("got %v, want that there is none", err)
+		}
+		if _, err := findItem(ctx, client, "/other", "none"); !errors.Is(err, queue.ErrNotQueue) {
+			t.Errorf("got %v, want that there is no queue", err)
+		}
+		large := queue.Message{Body: make([]byte, 900<<10)}
+		for range maxRead/len(large.Body) + 1 {
+			if _, err := q.Put(ctx, large); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := findItem(ctx, client, "/mail", "none"); !errors.Is(err, ensemble.ErrTooMany) {
+			t.Errorf("got %v, want that it has read enough", err)
+		}
+	})
 }
 
 // rejected puts items and makes dead letters of them. It returns their ids in the order in which they died.

@@ -43,9 +43,12 @@ type collector struct {
 	sessions  reading[sessionsRead]
 	servers   reading[[]ensemble.Server]
 	findings  reading[findingsRead]
-	locks     shelf[lockRead]
-	queue     shelf[queueRead]
-	node      shelf[nodeRead]
+	locks     shelf[string, lockRead]
+	queue     shelf[string, queueRead]
+	items     shelf[listed, itemsRead]
+	item      shelf[listed, itemRead]
+	seeking   chan struct{} // full while an item is looked for: one at a time
+	node      shelf[string, nodeRead]
 
 	mu       sync.Mutex // guards the fields below
 	snapshot *survey.Snapshot
@@ -82,14 +85,25 @@ type (
 	queueRead struct {
 		counts  ensemble.Queue
 		counted bool // err is only about dead letters
-		dead    []ensemble.DeadLetter
+		dead    []ensemble.Item
 		err     error
+	}
+	itemsRead struct {
+		list []ensemble.Item
+		err  error
+	}
+	itemRead struct {
+		item ensemble.Item
+		err  error
 	}
 	nodeRead struct {
 		node ensemble.Node
 		err  error
 	}
 )
+
+// A listed is some items of the queue at a path: those in a state, or the one with an id.
+type listed struct{ path, what string }
 
 // facts are counts of a snapshot.
 type facts struct {
@@ -102,7 +116,7 @@ type facts struct {
 func newCollector(ctx context.Context, source ensemble.Source, data bool) *collector {
 	c := &collector{
 		source: source, ctx: ctx, started: time.Now(), past: make(ensemble.History), series: newSeries(),
-		looked: make(map[string]time.Time),
+		looked: make(map[string]time.Time), seeking: make(chan struct{}, 1),
 	}
 	c.waiting = reading[map[string]ensemble.Line]{
 		every: time.Second,
@@ -136,9 +150,9 @@ func newCollector(ctx context.Context, source ensemble.Source, data bool) *colle
 	}
 	c.queues = reading[map[string]ensemble.Queue]{
 		every: 2 * time.Second,
-		read: func(ctx context.Context, _ map[string]ensemble.Queue) map[string]ensemble.Queue {
+		read: func(ctx context.Context, last map[string]ensemble.Queue) map[string]ensemble.Queue {
 			s, _ := c.now()
-			return source.ReadQueues(ctx, s)
+			return source.ReadQueues(ctx, s, last)
 		},
 	}
 	c.sessions = reading[sessionsRead]{
@@ -152,18 +166,29 @@ func newCollector(ctx context.Context, source ensemble.Source, data bool) *colle
 		every: 5 * time.Second, always: true,
 		read: func(ctx context.Context, _ []ensemble.Server) []ensemble.Server { return source.Servers(ctx) },
 	}
-	c.locks = shelf[lockRead]{every: time.Second, read: c.readLock}
-	c.queue = shelf[queueRead]{
+	c.locks = shelf[string, lockRead]{every: time.Second, read: c.readLock}
+	c.queue = shelf[string, queueRead]{
 		every: 2 * time.Second,
-		read: func(ctx context.Context, path string, _ queueRead) (r queueRead) {
-			r.counts, r.err = source.Queue(ctx, path, maxWorking)
+		read: func(ctx context.Context, path string, last queueRead) (r queueRead) {
+			r.counts, r.err = source.Queue(ctx, path, maxWorking, last.counts.Flow)
 			if r.counted = r.err == nil; r.counted && r.counts.Dead > 0 {
-				r.dead, r.err = source.Dead(ctx, path, maxDead)
+				r.dead, r.err = source.Items(ctx, path, "dead", maxDead)
 			}
 			return r
 		},
 	}
-	c.node = shelf[nodeRead]{
+	c.items = shelf[listed, itemsRead]{
+		every: 5 * time.Second,
+		read: func(ctx context.Context, of listed, _ itemsRead) (r itemsRead) {
+			r.list, r.err = source.Items(ctx, of.path, of.what, maxItems+1)
+			return r
+		},
+	}
+	c.item = shelf[listed, itemRead]{
+		every: 10 * time.Second, // it may be the last of many
+		read:  c.seek,
+	}
+	c.node = shelf[string, nodeRead]{
 		every: 2 * time.Second,
 		read: func(ctx context.Context, path string, _ nodeRead) (r nodeRead) {
 			r.node, r.err = source.Node(ctx, path, data)
@@ -185,6 +210,18 @@ func (c *collector) lines(ctx context.Context, last map[string]ensemble.Line, al
 	}
 	maps.Copy(lines, c.source.ReadLines(ctx, ensemble.Stale(wanted, lines, now)))
 	return lines
+}
+
+// seek looks for an item. It does so for one at a time, as viewers may ask for any number, and each may read much.
+func (c *collector) seek(ctx context.Context, of listed, _ itemRead) (r itemRead) {
+	select {
+	case c.seeking <- struct{}{}:
+		defer func() { <-c.seeking }()
+	case <-ctx.Done():
+		return itemRead{err: context.Cause(ctx)}
+	}
+	r.item, r.err = c.source.Item(ctx, of.path, of.what)
+	return r
 }
 
 // readLock reads the line of a lock, unless it is too long, and what is recorded of revocations.
@@ -386,36 +423,36 @@ func (r *reading[T]) get(ctx context.Context, c *collector) (T, time.Time) {
 	return r.value, r.at
 }
 
-// maxShelf is how many paths are looked at at a time.
+// maxShelf is how many things are looked at at a time.
 const maxShelf = 64
 
-// A shelf has a reading for each path that is looked at.
-type shelf[T any] struct {
+// A shelf has a reading for each thing that is looked at.
+type shelf[K comparable, T any] struct {
 	every time.Duration
-	read  func(ctx context.Context, path string, last T) T
+	read  func(ctx context.Context, of K, last T) T
 
 	mu   sync.Mutex // guards list
-	list []*shelved[T]
+	list []*shelved[K, T]
 }
 
-type shelved[T any] struct {
+type shelved[K comparable, T any] struct {
 	reading[T]
 
-	path string
+	of K
 }
 
-// get returns what was read of a path, and when: zero if there is nothing yet.
-func (s *shelf[T]) get(ctx context.Context, c *collector, path string) (T, time.Time) {
+// get returns what was read of a thing, and when: zero if there is nothing yet.
+func (s *shelf[K, T]) get(ctx context.Context, c *collector, of K) (T, time.Time) {
 	s.mu.Lock()
-	i := slices.IndexFunc(s.list, func(b *shelved[T]) bool { return b.path == path })
-	var b *shelved[T]
+	i := slices.IndexFunc(s.list, func(b *shelved[K, T]) bool { return b.of == of })
+	var b *shelved[K, T]
 	if i >= 0 {
 		b = s.list[i]
 		s.list = slices.Delete(s.list, i, i+1)
 	} else {
-		b = &shelved[T]{path: path}
+		b = &shelved[K, T]{of: of}
 		b.every = s.every
-		b.read = func(ctx context.Context, last T) T { return s.read(ctx, path, last) }
+		b.read = func(ctx context.Context, last T) T { return s.read(ctx, of, last) }
 	}
 	s.list = slices.Insert(s.list, 0, b) // those that were looked at longest ago are at the end
 	s.list = s.list[:min(len(s.list), maxShelf)]

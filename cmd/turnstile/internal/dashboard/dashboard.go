@@ -208,8 +208,8 @@ func (d *Dashboard) routes() http.Handler {
 	mux := http.NewServeMux()
 	pages := map[string]func(*http.Request) *page{
 		"/{$}": d.overviewPage, "/locks": d.locksPage, "/lock": d.lockPage, "/waits": d.waitsPage,
-		"/leaders": d.leadersPage, "/queues": d.queuesPage, "/queue": d.queuePage, "/sessions": d.sessionsPage,
-		"/servers": d.serversPage, "/tree": d.treePage,
+		"/leaders": d.leadersPage, "/queues": d.queuesPage, "/queue": d.queuePage, "/items": d.itemsPage,
+		"/item": d.itemPage, "/sessions": d.sessionsPage, "/servers": d.serversPage, "/tree": d.treePage,
 	}
 	if d.cfg.Changes {
 		pages["/changes"] = d.changesPage

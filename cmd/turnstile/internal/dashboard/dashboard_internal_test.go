@@ -57,10 +57,11 @@ func showWhatIsThere(t *testing.T) {
 		{"/lock?path=/gone", []string{"no such path now"}},
 		{"/waits", []string{"Deadlock<", "Possible deadlock<", "red pid 5", "/a/<wbr>two", "ann", "2 blocked", "<cir"}},
 		{"/leaders", []string{"/leaders/<wbr>main", "eve", "1m30s"}},
-		{"/queues", []string{"/queues/<wbr>mail", ">7<", ">60<", "of another program", "paused"}},
+		{"/queues", []string{"/queues/<wbr>mail", ">7<", ">60<", ">12<", ">0.4<", "of another program", "paused"}},
 		{"/queue?path=/queues/mail", []string{
 			"ops pid 4: quiet", "worker0 pid 1", ">2 more: turnstile queue consumers",
-			"/queues/mail failed", "10 more", "item49",
+			"/queues/mail failed", "10 more", "item49", ">12<", ">0.4<",
+			`href="items?kind=ready&amp;path=%2Fqueues%2Fmail"`,
 		}},
 		{"/queue?path=/queues/old", []string{"its items are not read"}},
 		{"/queue?path=/gone", []string{"no queue at this path"}},
@@ -145,6 +146,10 @@ func TestTextOfOthersIsText(t *testing.T) {
 		queues: map[string]ensemble.Queue{
 			"/q" + odd: {Ready: 1, Dead: 1, Paused: odd}, shortQueue: {Ready: 1, Dead: 1, Paused: odd},
 		},
+		items: map[string]ensemble.Item{"x": {
+			ID: odd, State: "dead", Reason: odd, Group: odd, Consumer: odd, Body: []byte(odd),
+			Failures: []ensemble.Failure{{Reason: odd}}, Headers: map[string]string{odd: odd},
+		}},
 		lacks:    []string{odd},
 		findings: []ensemble.Finding{{Text: odd, Remedy: odd}},
 		servers: []ensemble.Server{
@@ -184,6 +189,9 @@ func TestTextOfOthersIsText(t *testing.T) {
 		"/changequeue?" + url.Values{"path": {"/q" + odd}, "do": {"purge"}}.Encode(),
 		"/changequeue?" + url.Values{"path": {shortQueue}, "do": {"purge"}}.Encode(),
 		"/queue?" + url.Values{"path": {shortQueue}}.Encode(),
+		"/items?" + url.Values{"path": {shortQueue}, "kind": {odd}}.Encode(),
+		"/item?" + url.Values{"path": {shortQueue}, "id": {"x"}}.Encode(),
+		"/item?" + url.Values{"path": {shortQueue}, "id": {odd}}.Encode(),
 		"/revoke?" + q + "&token=1&node=" + url.QueryEscape(short+"/0"),
 		"/sessions?" + url.Values{"q": {"\x1b"}}.Encode(),
 	}, allPages...)

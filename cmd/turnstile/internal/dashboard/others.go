@@ -101,7 +101,15 @@ type queueRow struct {
 	Known, Classic                bool
 	Ready, Delayed, Claimed, Dead int
 	Oldest                        when
+	In, Out                       string // a second; empty if not known
 	Paused                        bool
+}
+
+// rates sets how fast items come and go.
+func (r *queueRow) rates(f ensemble.Flow) {
+	if f.Known {
+		r.In, r.Out = ensemble.Rate(f.In), ensemble.Rate(f.Out)
+	}
 }
 
 type queuesBody struct {
@@ -131,6 +139,7 @@ func (p *page) queues(q query) (list []queueRow, more int) {
 		if n, ok := counts[e.Path]; ok {
 			row.Known, row.Ready, row.Delayed, row.Claimed, row.Dead = true, n.Ready, n.Delayed, n.Claimed, n.Dead
 			row.Paused = n.Paused != ""
+			row.rates(n.Flow)
 			if n.Oldest > 0 {
 				row.Oldest = p.ago(at.Add(-n.Oldest).Round(time.Second))
 			}
@@ -152,7 +161,10 @@ func (d *Dashboard) queuesPage(r *http.Request) *page {
 		q.orderedBy("queues", "Queue", "path", ""), q.orderedBy("queues", "Ready", "ready", "n"),
 		{Name: "Delayed", Class: "n wide"},
 		{Name: "Claimed", Class: "n wide"},
-		q.orderedBy("queues", "Dead", "dead", "n"), q.orderedBy("queues", "Oldest", "oldest", "n"),
+		q.orderedBy("queues", "Dead", "dead", "n"),
+		{Name: "In/s", Class: "n wide"},
+		{Name: "Out/s", Class: "n wide"},
+		q.orderedBy("queues", "Oldest", "oldest", "n"),
 	}
 	p.Body = b
 	return p
@@ -166,6 +178,7 @@ const (
 type queueBody struct {
 	queueRow
 
+	Sent   string // the path, for a form
 	There  bool
 	Read   bool // also if it has failed: then there is an Error, and nothing is Known
 	Error  string
@@ -183,9 +196,10 @@ type queueBody struct {
 
 // A queuePart is a state of items, drawn as a part of a bar.
 type queuePart struct {
-	Name, Look string
-	N          int
-	X, Width   int // of stripWidth
+	Name     link // to its items
+	Look     string
+	N        int
+	X, Width int // of stripWidth
 }
 
 type workingRow struct {
@@ -195,15 +209,16 @@ type workingRow struct {
 }
 
 type deadRow struct {
-	ID, Reason string
-	At         when
-	Attempts   int
+	Item     link
+	Reason   string
+	At       when
+	Attempts int
 }
 
 func (d *Dashboard) queuePage(r *http.Request) *page {
 	p := d.newPage(r, "queue", "Queue")
 	path := r.URL.Query().Get("path")
-	b := queueBody{queueRow: queueRow{Queue: linkTo("queue", path)}}
+	b := queueBody{queueRow: queueRow{Queue: linkTo("queue", path)}, Sent: sent(path)}
 	p.Title = b.Queue.Text
 	b.Actions = d.changes.of(p, path, 10)
 	e, ok := p.snapshot.Entry(path)
@@ -223,11 +238,12 @@ func (d *Dashboard) queuePage(r *http.Request) *page {
 			b.Oldest = p.ago(at.Add(-n.Oldest).Round(time.Second))
 		}
 		b.Parts = []queuePart{
-			{Name: "Ready", Look: "one", N: n.Ready},
-			{Name: "Delayed", Look: "two", N: n.Delayed},
-			{Name: "Claimed", Look: "good", N: n.Claimed},
-			{Name: "Dead", Look: "bad", N: n.Dead},
+			{Name: itemsLink(path, "Ready"), Look: "one", N: n.Ready},
+			{Name: itemsLink(path, "Delayed"), Look: "two", N: n.Delayed},
+			{Name: itemsLink(path, "Claimed"), Look: "good", N: n.Claimed},
+			{Name: itemsLink(path, "Dead"), Look: "bad", N: n.Dead},
 		}
+		b.rates(n.Flow)
 		all, x := max(1, n.Ready+n.Delayed+n.Claimed+n.Dead), 0
 		for i := range b.Parts {
 			part := &b.Parts[i]
@@ -242,7 +258,9 @@ func (d *Dashboard) queuePage(r *http.Request) *page {
 		}
 		b.WorkingMore = max(0, n.Consumers-len(b.Working))
 		for _, dead := range read.dead {
-			b.Dead = append(b.Dead, deadRow{clean(dead.ID), clean(dead.Reason), p.ago(dead.At), dead.Attempts})
+			b.Dead = append(b.Dead, deadRow{
+				itemLink(path, dead.ID), clean(dead.Reason), p.ago(dead.Died), dead.Attempts,
+			})
 		}
 		b.More = max(0, n.Dead-len(b.Dead))
 		if read.counted {

@@ -157,7 +157,8 @@ func (p *page) nav() []navItem {
 		list = append(list, navItem{Name: "Changes", Href: "changes"})
 	}
 	under := map[string]string{
-		"overview": "./", "lock": "locks", "queue": "queues", "revoke": "locks", queueChanged: "queues",
+		"overview": "./", "lock": "locks", "queue": "queues", "items": "queues", "item": "queues", "revoke": "locks",
+		queueChanged: "queues",
 	}
 	here, ok := under[p.Name]
 	if !ok {

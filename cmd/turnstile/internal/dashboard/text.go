@@ -42,6 +42,15 @@ func linkTo(to, path string) link {
 	return l
 }
 
+// sent returns a path as a form on a page may send it along, empty if it is none that a page may have as it is: then
+// there is no such form.
+func sent(path string) string {
+	if len(path) > maxLink || command.Printable(path) != path {
+		return ""
+	}
+	return path
+}
+
 // cutMiddle cuts out the middle of a long path: both its beginning and its last part tell the most.
 func cutMiddle(path string) string {
 	const ends = 40

@@ -19,6 +19,7 @@ type treeBody struct {
 	query
 	rows
 
+	Sent     string // the path, for a form
 	Above    []link // the nodes above it, the root first
 	Use      link   // the page of what the path is used for; nowhere if that is not known
 	Problem  string // why there is nothing to see
@@ -51,7 +52,7 @@ func (d *Dashboard) treePage(r *http.Request) *page {
 	path := cmp.Or(r.URL.Query().Get("path"), d.cfg.Root)
 	p.Title = cutMiddle(clean(path))
 	b := treeBody{query: newQuery(r.URL, nil, nil), ShowData: d.cfg.Data, Above: d.above(path)}
-	b.Path, b.Hint = path, "Part of a name"
+	b.Path, b.Sent, b.Hint = path, sent(path), "Part of a name"
 	if e, ok := p.snapshot.Entry(path); ok && ensemble.IsQueue(e) {
 		b.Use = link{"Its items", linkTo("queue", path).Href}
 	} else if ok && e.Kind.Contended() {

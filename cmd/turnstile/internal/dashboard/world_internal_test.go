@@ -24,6 +24,7 @@ import (
 type world struct {
 	lines     map[string][]lock.Contender
 	queues    map[string]ensemble.Queue
+	items     map[string]ensemble.Item // by id
 	deadlocks []lock.FoundDeadlock
 	sessions  []ensemble.Session
 	lacks     []string
@@ -83,7 +84,7 @@ func (w *world) source() ensemble.Source {
 			w.ask("deadlocks")
 			return w.deadlocks, nil
 		},
-		Queue: func(_ context.Context, path string, consumers int) (ensemble.Queue, error) {
+		Queue: func(_ context.Context, path string, consumers int, _ ensemble.Flow) (ensemble.Queue, error) {
 			w.ask("queue")
 			q, ok := w.queues[path]
 			if q.Oldest > 0 {
@@ -95,12 +96,21 @@ func (w *world) source() ensemble.Source {
 			q.Busiest = q.Busiest[:min(len(q.Busiest), consumers)]
 			return q, nil
 		},
-		Dead: func(_ context.Context, path string, most int) (list []ensemble.DeadLetter, err error) {
-			for i := range min(most, w.queues[path].Dead) {
-				letter := ensemble.DeadLetter{ID: fmt.Sprint("item", i), Reason: path + " failed", At: w.start}
-				list = append(list, letter)
+		Items: func(_ context.Context, path, state string, most int) (list []ensemble.Item, err error) {
+			n := map[string]int{"ready": w.queues[path].Ready, "dead": w.queues[path].Dead}[state]
+			for i := range min(most, n) {
+				item := ensemble.Item{ID: fmt.Sprint("item", i), State: state, Reason: path + " failed", Died: w.start}
+				list = append(list, item)
 			}
 			return list, nil
+		},
+		Item: func(_ context.Context, path, id string) (ensemble.Item, error) {
+			w.ask("item")
+			i, ok := w.items[id]
+			if !ok {
+				return i, ensemble.ErrNotFound
+			}
+			return i, nil
 		},
 		Node: func(_ context.Context, path string, data bool) (ensemble.Node, error) {
 			w.ask("node")
@@ -194,11 +204,18 @@ func ordinary() (*world, *survey.Snapshot) {
 		queues: map[string]ensemble.Queue{
 			"/queues/mail": {
 				Ready: 7, Delayed: 2, Claimed: 1, Dead: 60, Oldest: time.Minute, Paused: "ops pid 4: quiet",
+				Flow:      ensemble.Flow{Known: true, In: 12.3, Out: 0.42},
 				Consumers: 3, Busiest: []ensemble.Consumer{
 					{ID: "ab", Who: "worker0 pid 1", Session: "0x9", Since: time.Now(), Claimed: 1},
 				},
 			},
 		},
+		items: map[string]ensemble.Item{"item7": {
+			ID: "item7", State: "dead", Attempts: 20, Priority: 5, Bytes: 2000, Put: time.Now(), Died: time.Now(),
+			Reason: "20 attempts failed", Group: "customer-7", Timeout: 30 * time.Second,
+			Failures: []ensemble.Failure{{At: time.Now(), Reason: "the first"}, {At: time.Now(), Reason: "the last"}},
+			Headers:  map[string]string{"traceparent": "00-1"}, Body: []byte("to: <ann>\nhidden\x1b"),
+		}},
 		sessions: []ensemble.Session{{ID: 0x77, Address: "10.0.0.7:1234", Timeout: 10 * time.Second, Ephemerals: 3}},
 		lacks:    []string{"cons is not told"},
 		servers: []ensemble.Server{
@@ -268,6 +285,7 @@ func get(d *Dashboard, path string, headers ...string) *httptest.ResponseRecorde
 // allPages are the addresses of all pages of what is in an ordinary world.
 var allPages = []string{
 	"/", "/?span=day", "/locks", "/lock?path=/jobs/report", "/waits", "/leaders", "/queues", "/queue?path=/queues/mail",
+	"/items?path=/queues/mail", "/items?path=/queues/mail&kind=dead", "/item?path=/queues/mail&id=item7",
 	"/sessions", "/servers", "/tree", "/lock?path=/gone", "/queue?path=/gone", "/nothing",
 	"/changequeue?path=/queues/mail&do=purge", "/revoke?path=/jobs/report&node=/jobs/report/0&token=1",
 }

@@ -78,8 +78,9 @@ func (s Source) ReadLines(ctx context.Context, entries []survey.Entry) map[strin
 	})
 }
 
-// ReadQueues counts the items of the first queues. Those that cannot be counted are left out.
-func (s Source) ReadQueues(ctx context.Context, snapshot *survey.Snapshot) map[string]Queue {
+// ReadQueues counts the items of the first queues, which were like last at the last look. Those that cannot be counted
+// are left out.
+func (s Source) ReadQueues(ctx context.Context, snapshot *survey.Snapshot, last map[string]Queue) map[string]Queue {
 	var paths []string
 	for _, e := range snapshot.Entries {
 		if e.Kind == survey.Queue && len(paths) < MaxQueues {
@@ -87,7 +88,7 @@ func (s Source) ReadQueues(ctx context.Context, snapshot *survey.Snapshot) map[s
 		}
 	}
 	return inParallel(paths, func(path string) (string, Queue, bool) {
-		q, err := s.Queue(ctx, path, 0)
+		q, err := s.Queue(ctx, path, 0, last[path].Flow)
 		return path, q, err == nil
 	})
 }

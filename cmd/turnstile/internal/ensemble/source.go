@@ -6,6 +6,7 @@ package ensemble
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/survey"
@@ -25,9 +26,13 @@ type Source struct {
 	Records func(ctx context.Context, path string) ([]lock.Record, error)
 	// Deadlocks is lock.Deadlocks. It is asked while somebody looks at who waits.
 	Deadlocks func(ctx context.Context) ([]lock.FoundDeadlock, error)
-	// Queue counts the items of a queue, and tells of so many of its consumers: those with the most items.
-	Queue func(ctx context.Context, path string, consumers int) (Queue, error)
-	Dead  func(ctx context.Context, path string, most int) ([]DeadLetter, error) // the first of a queue
+	// Queue counts the items of a queue, and tells of so many of its consumers: those with the most items. Its flow is
+	// what has come and gone by then, since that of a look before.
+	Queue func(ctx context.Context, path string, consumers int, before Flow) (Queue, error)
+	// Items returns the first items of a queue that are in a state, without their bodies, and Item the one with an id:
+	// ErrNotFound if there is none, ErrTooMany if it has looked at as many as it may.
+	Items func(ctx context.Context, path, state string, most int) ([]Item, error)
+	Item  func(ctx context.Context, path, id string) (Item, error)
 	// Node reads a node, with its data only if that is set.
 	Node     func(ctx context.Context, path string, data bool) (Node, error)
 	Sessions func(ctx context.Context) (list []Session, lacks []string)
@@ -53,6 +58,7 @@ type Queue struct {
 	Paused                        string     // who has paused it, and why; empty if it is not
 	Consumers                     int        // how many there are
 	Busiest                       []Consumer // those that were asked for
+	Flow                          Flow
 }
 
 // MaxNames and MaxData bound what a Node has.
@@ -75,11 +81,33 @@ type Child struct {
 	Stat zk.Stat
 }
 
-// A DeadLetter is an item that has failed for good.
-type DeadLetter struct {
-	ID, Reason string
-	At         time.Time
-	Attempts   int
+// Why Source.Item has no item.
+var (
+	ErrNotFound = errors.New("there is no such item")
+	ErrTooMany  = errors.New("too many items to look at all")
+)
+
+// An Item is an item of a queue.
+type Item struct {
+	ID, State          string
+	Priority, Attempts int
+	Bytes              int // of its body
+	Put                time.Time
+	Due                time.Time // if it is delayed
+	Died               time.Time // if it is dead
+	Reason             string    // if it is dead
+	Consumer           string    // if it is claimed
+	Group              string
+	Timeout            time.Duration
+	Failures           []Failure
+	Headers            map[string]string
+	Body               []byte // its first bytes, if Source.Item has it
+}
+
+// A Failure is a failed attempt.
+type Failure struct {
+	At     time.Time
+	Reason string
 }
 
 // A Consumer takes items of a queue.

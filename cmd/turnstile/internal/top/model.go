@@ -409,8 +409,8 @@ func (m *model) load() tea.Cmd {
 			return nil
 		}
 	case viewQueues:
-		s := m.snapshot
-		f = func() loadedMsg { return loadedMsg{queues: m.source.ReadQueues(m.ctx, s)} }
+		s, last := m.snapshot, m.queues
+		f = func() loadedMsg { return loadedMsg{queues: m.source.ReadQueues(m.ctx, s, last)} }
 	case viewServers:
 		f = func() loadedMsg { return loadedMsg{servers: m.source.Servers(m.ctx)} }
 	default:

@@ -17,11 +17,13 @@ import (
 // queuesPage are the queues.
 func (m *model) queuesPage() page {
 	order := orders[viewQueues][m.lists[viewQueues].order]
-	count := func(name string) column { return column{name: name, width: 8, right: true} }
+	count := func(name string, width int) column { return column{name: name, width: width, right: true} }
 	p := page{
 		columns: []column{
 			{name: "PATH", grow: 1, middle: true},
-			count("READY"), count("DELAYED"), count("CLAIMED"), count("DEAD"), count("OLDEST"),
+			count("READY", 7), count("DELAYED", 7), count("CLAIMED", 7), count("DEAD", 5), count("OLDEST", 6),
+			count("IN/S", 6), count("OUT/S", 6),
+			{name: "CONSUMERS", width: 9, right: true, from: wideScreen},
 		},
 		empty: "There is no queue.",
 	}
@@ -54,6 +56,16 @@ func (m *model) queuesPage() page {
 			oldest = cell{ensemble.Ago(q.Oldest), plain}
 		}
 		r.cells = append(r.cells, oldest)
+		for _, n := range []float64{q.Flow.In, q.Flow.Out} {
+			rate := cell{ensemble.Rate(n), plain}
+			if !q.Flow.Known {
+				rate = cell{"·", faint}
+			} else if n == 0 {
+				rate.look = faint
+			}
+			r.cells = append(r.cells, rate)
+		}
+		number(q.Consumers, plain)
 		p.rows = append(p.rows, r)
 	}
 	if len(list) > ensemble.MaxQueues {

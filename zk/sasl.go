@@ -4,6 +4,7 @@ package zk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/seed-a3166700/turnstile/internal/wire"
@@ -43,7 +44,12 @@ func (n *conn) authenticateSASL(ctx context.Context, mechanism SASL) error {
 		if done {
 			return nil
 		}
-		if token, err = n.saslStep(answer); err != nil {
+		token, err = n.saslStep(answer)
+		if len(answer) == 0 && errors.Is(err, ErrAuthFailed) { // not because of a password
+			err = fmt.Errorf("%w: the server does not allow this mechanism (ZooKeeper 3.9.6 allows DIGEST-MD5 only with "+
+				"zookeeper.fips-mode=false)", err)
+		}
+		if err != nil {
 			return err
 		}
 		if step == 0 && token == nil {

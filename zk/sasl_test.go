@@ -58,30 +58,34 @@ func TestSASLProvesBothSides(t *testing.T) {
 	cases := map[string]struct {
 		serve func(p *peer, r request, step int)
 		want  error
+		text  string // of the error
 	}{
 		"right password": {func(p *peer, r request, step int) {
 			p.answer(r, 0, wire.OK, &wire.SASLToken{Token: saslAnswer(step, r, "bob", "secret")})
-		}, nil},
+		}, nil, ""},
 		"wrong password": {func(p *peer, r request, step int) {
 			if token := saslAnswer(step, r, "bob", "other"); token != nil {
 				p.answer(r, 0, wire.OK, &wire.SASLToken{Token: token})
 			} else {
 				p.answer(r, 0, wire.AuthFailed, nil)
 			}
-		}, zk.ErrAuthFailed},
+		}, zk.ErrAuthFailed, "authentication failed: SASL: authentication failed$"},
+		"a server that does not allow the mechanism": {func(p *peer, r request, _ int) {
+			p.answer(r, 0, wire.AuthFailed, nil)
+		}, zk.ErrAuthFailed, "does not allow this mechanism"},
 		"a server that lets failed clients stay": {func(p *peer, r request, step int) {
 			p.answer(r, 0, wire.OK, &wire.SASLToken{Token: saslAnswer(step, r, "bob", "other")})
-		}, zk.ErrAuthFailed},
+		}, zk.ErrAuthFailed, ""},
 		"a server without the password": {func(p *peer, r request, step int) {
 			token := saslAnswer(step, r, "bob", "secret")
 			if step == 2 {
 				token = []byte("rspauth=00000000000000000000000000000000")
 			}
 			p.answer(r, 0, wire.OK, &wire.SASLToken{Token: token})
-		}, zk.ErrAuthFailed},
+		}, zk.ErrAuthFailed, ""},
 		"a server without SASL": {func(p *peer, r request, _ int) {
 			p.answer(r, 0, wire.OK, &wire.SASLToken{})
-		}, zk.ErrAuthFailed},
+		}, zk.ErrAuthFailed, "does not support SASL"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -101,8 +105,8 @@ func TestSASLProvesBothSides(t *testing.T) {
 				cfg := f.config()
 				cfg.SASL = zk.DigestMD5{User: "bob", Password: "secret"}
 				_, err := f.client(cfg).Session(t.Context())
-				if !errors.Is(err, c.want) {
-					t.Errorf("got %v, want %v", err, c.want)
+				if !errors.Is(err, c.want) || c.text != "" && !regexp.MustCompile(c.text).MatchString(err.Error()) {
+					t.Errorf("got %v, want %v and %q", err, c.want, c.text)
 				}
 			})
 		})

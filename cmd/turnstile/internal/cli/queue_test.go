@@ -416,8 +416,7 @@ func TestWorkGoesOnWhenTheServerComesBack(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
 	putNumbers(t, srv.Addr(), 1)
-	r := start(t, "queue", "work", "--connect", srv.Addr(), "--session-timeout", "1s", "--connect-timeout", "4s",
-		"/q", "--", "cat")
+	r := start(t, "queue", "work", "--connect", srv.Addr(), "/q", "--", "cat")
 	r.wantLine("0")
 	awaitEmpty(t, srv)
 	srv.Cut()

@@ -45,8 +45,9 @@ func (n *conn) authenticateSASL(ctx context.Context, mechanism SASL) error {
 			return nil
 		}
 		token, err = n.saslStep(answer)
-		if len(answer) == 0 && errors.Is(err, ErrAuthFailed) { // not because of a password
-			err = fmt.Errorf("%w: the server does not allow this mechanism (ZooKeeper 3.9.6 allows DIGEST-MD5 only with "+
+		if _, digest := mechanism.(DigestMD5); digest && step == 0 && errors.Is(err, ErrAuthFailed) {
+			// Nothing of the user or the password was sent yet.
+			err = fmt.Errorf("%w: the server does not allow DIGEST-MD5 (ZooKeeper 3.9.6 does so only with "+
 				"zookeeper.fips-mode=false)", err)
 		}
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 type reader struct {
 	*base
 	unread *error // where to keep why the first item could not be read; nil: that ends a walk
+	few    bool   // one item is enough
 }
 
 // Counts tells how many items there are, by state.
@@ -42,11 +43,11 @@ func (q *Queue) Len(ctx context.Context) (Counts, error) {
 	return n, nil
 }
 
-// A tally is what count counts.
+// A tally is how many items a queue has.
 type tally struct {
 	Counts
 
-	claimed map[string]int // of each live consumer
+	claimed map[string]int // by each live consumer
 	ready   fills
 }
 
@@ -78,7 +79,7 @@ func (r reader) count(ctx context.Context, sess *zk.Session) (t tally, err error
 	return t, nil
 }
 
-// fills tell how far each of some lists is filled and emptied, by the list's name.
+// fills are those of several lists, by the list's name.
 type fills map[string]segment.Fills
 
 // left returns how many items are in the lists.

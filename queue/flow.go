@@ -6,16 +6,20 @@ import "github.com/seed-a3166700/turnstile/queue/internal/segment"
 
 // Flow is how many items came and went between two looks at a queue.
 type Flow struct {
-	In  int // became ready: they were put, became due, were tried again, or it was the turn of their group
-	Out int // were done, failed, or removed; not those that a consumer has given back
+	In  int // came to those that are ready: they were put, requeued, or due, or it was the turn of their group
+	Out int // went from these: they were done or removed, became dead letters, or are to come again later
 }
 
-// Since tells how many items came and went since an earlier summary of the same queue. It asks no server. It is for
-// rates on screens: items that came and went between the two looks may count for more than there were if some have more
-// than 4,000 bytes, and those that come and go during a look for this one or for the next.
+// Since tells how many items came and went since an earlier summary of the same queue; one that is given back in its
+// place has done neither. It asks no server. It is for rates on screens: items that came and went between the two looks
+// may count for more than there were if some have more than 4,000 bytes.
 func (s Summary) Since(before Summary) (f Flow) {
 	for list, now := range s.ready {
-		of := flow(before.ready[list], now, defaultSegment)
+		was, known := before.ready[list]
+		if known && len(was) == 0 {
+			continue // it was looked at while its segments went: where it ended is not known
+		}
+		of := flow(was, now, defaultSegment)
 		f.In += of.In
 		f.Out += of.Out
 	}

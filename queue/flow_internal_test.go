@@ -43,7 +43,7 @@ func TestFlowCountsEachItemOnce(t *testing.T) {
 	}
 }
 
-// What is not as the queue makes it changes no sum to nonsense.
+// Lists that other programs have changed give no absurd numbers.
 func TestFlowOfListsThatOthersHaveChanged(t *testing.T) {
 	const full = 10
 	fill := func(n, created, left int) segment.Fill {
@@ -68,5 +68,17 @@ func TestFlowOfListsThatOthersHaveChanged(t *testing.T) {
 		if got := flow(c.before, c.now, full); got != c.want {
 			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
 		}
+	}
+}
+
+// A look at a moment at which all segments of a list went does not tell where it ended: the next one counts nothing.
+func TestFlowIsNoneBehindALookThatSawNothing(t *testing.T) {
+	seen := func(list segment.Fills) Summary { return Summary{ready: fills{"p1000": list}} }
+	later := seen(segment.Fills{{Segment: 700, Created: 5, Left: 5}})
+	if got := later.Since(seen(nil)); got != (Flow{}) {
+		t.Errorf("got %+v, want none", got)
+	}
+	if got := later.Since(Summary{}); got.In < 600_000 {
+		t.Errorf("got %+v of a list that was not there before", got)
 	}
 }

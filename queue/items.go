@@ -313,8 +313,8 @@ func (r reader) readStored(ctx context.Context, dir string, items []int, f func(
 	if large {
 		size = maxLarge
 	}
-	if r.look {
-		size = min(size, lookChunk)
+	if r.few {
+		size = min(size, fewItems)
 	}
 	for chunk := range slices.Chunk(items, size) {
 		if err := r.readChunk(ctx, dir, chunk, large, f); err != nil {

@@ -44,8 +44,12 @@ func (q *Queue) Age(ctx context.Context) (time.Duration, error) {
 	return max(0, time.UnixMilli(q.clock.now()).Sub(oldest)), nil
 }
 
+// fewItems is how many items are read at a time when one is enough.
+const fewItems = 16
+
 // head returns the next item, and the earliest time since which the next of any priority is ready.
 func (r reader) head(ctx context.Context) (first Peeked, oldest time.Time, err error) {
+	r.few = true
 	found := false
 	err = r.eachHead(ctx, func(p Peeked) {
 		if !found {

@@ -13,9 +13,6 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// lookChunk is how many items Summarize reads at a time, because one is enough.
-const lookChunk = 16
-
 // Summary is what Summarize tells of a queue.
 type Summary struct {
 	Counts
@@ -75,6 +72,16 @@ func ItemsOf(ctx context.Context, client *zk.Client, path string, state State) i
 		}
 		q.Items(ctx, state)(yield)
 	}
+}
+
+// ItemOf returns the item with that id of the queue at path, as Queue.Item does. Like Summarize it needs no more than
+// the right to read, and makes nothing. A long queue takes long to look through: end ctx to bound that.
+func ItemOf(ctx context.Context, client *zk.Client, path, id string) (Peeked, error) {
+	q, err := lookAt(ctx, client, path)
+	if err != nil {
+		return Peeked{}, err
+	}
+	return q.Item(ctx, id)
 }
 
 // lookAt returns the queue at path for calls that only read.

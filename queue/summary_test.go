@@ -176,11 +176,23 @@ func TestSummariesTellWhatCameAndWent(t *testing.T) {
 		second := look()
 		check(first, second, queue.Flow{In: 2, Out: 3})
 		time.Sleep(2 * time.Minute) // in the world's time
+		// What is due becomes ready when a consumer looks.
 		given := take(t, q)
 		check(second, look(), queue.Flow{In: 2})
 		if err := given.Return(ctx, 0); err != nil {
 			t.Fatal(err)
 		}
+		if err := take(t, q).Fail(ctx, &queue.RetryError{}); err != nil { // at once, in its place
+			t.Fatal(err)
+		}
 		check(second, look(), queue.Flow{In: 2})
+		if _, err := q.Requeue(ctx); err != nil {
+			t.Fatal(err)
+		}
+		check(second, look(), queue.Flow{In: 3})
+		if err := take(t, q).Return(ctx, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		check(second, look(), queue.Flow{In: 3, Out: 1})
 	})
 }

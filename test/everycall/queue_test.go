@@ -161,6 +161,12 @@ var queueCalls = []call{
 			return nil
 		})(ctx, a)
 	}, done: wantQueue(queue.Counts{Ready: 1})},
+	{name: "queue.ItemOf", do: func(ctx context.Context, a args) error {
+		return onFilled(func(ctx context.Context, _ *queue.Queue, id string) error {
+			_, err := queue.ItemOf(ctx, a.client, a.path, id)
+			return err
+		})(ctx, a)
+	}, done: wantQueue(queue.Counts{Ready: 1})},
 	{name: "queue.Summarize", do: func(ctx context.Context, a args) error {
 		return onFilled(func(ctx context.Context, _ *queue.Queue, _ string) error {
 			_, err := queue.Summarize(ctx, a.client, a.path, 1)

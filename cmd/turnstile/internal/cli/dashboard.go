@@ -64,12 +64,12 @@ func newDashboard(app *command.App) *cobra.Command {
 		Use:   "dashboard [flags] [PATH]",
 		Short: "Serve web pages with locks, waits, leaders, queues, sessions and servers",
 		Long: `Serves web pages that show what is held or waited for at PATH and below it, or in the whole tree without
-PATH: all locks with holders and waiters, who waits for whom, deadlocks, leaders, queues, sessions, servers and the
-tree of nodes, whose data only --show-data shows. They keep themselves up to date, and remember the last 24
-hours, in memory.
+PATH: all locks with holders and waiters, who waits for whom, deadlocks, leaders, queues and their items,
+sessions, servers and the tree of nodes. The data of nodes and items is shown with --show-data only. The pages
+keep themselves up to date, and remember the last 24 hours, in memory.
 
 However many look at it, it costs the servers as much as one "turnstile locks --watch", and besides that what
-the open pages need: lines of locks, counts of queues, four-letter words, and for the overview
+the open pages need: lines of locks, counts of queues, lists of items, four-letter words, and for the overview
 "turnstile doctor" each ten minutes.
 
 It changes nothing without --allow-changes. With it, holders can be asked to release a lock, for a reason that

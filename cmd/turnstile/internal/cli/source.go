@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,14 +43,14 @@ func newSource(access command.Access, client *zk.Client, s *survey.Survey) ensem
 		Deadlocks: func(ctx context.Context) ([]lock.FoundDeadlock, error) {
 			return lock.Deadlocks(ctx, client, "")
 		},
-		Queue: func(ctx context.Context, path string, consumers int, before ensemble.Flow) (ensemble.Queue, error) {
+		Queue: func(ctx context.Context, path string, consumers int, before ensemble.Rates) (ensemble.Queue, error) {
 			return countQueue(ctx, client, path, consumers, before)
 		},
 		Items: func(ctx context.Context, path, state string, most int) ([]ensemble.Item, error) {
 			return firstItems(ctx, client, path, state, most)
 		},
-		Item: func(ctx context.Context, path, id string) (ensemble.Item, error) {
-			return findItem(ctx, client, path, id)
+		Item: func(ctx context.Context, path, state, id string) (ensemble.Item, error) {
+			return findItem(ctx, client, path, state, id)
 		},
 		Node: func(ctx context.Context, path string, data bool) (ensemble.Node, error) {
 			return nodeAt(ctx, client, path, data)
@@ -85,14 +86,14 @@ func lineOf(ctx context.Context, client *zk.Client, path string) ([]lock.Contend
 
 // countQueue counts the items of a queue, and tells of so many of its consumers.
 func countQueue(
-	ctx context.Context, client *zk.Client, path string, consumers int, before ensemble.Flow,
+	ctx context.Context, client *zk.Client, path string, consumers int, before ensemble.Rates,
 ) (ensemble.Queue, error) {
 	n, err := queue.Summarize(ctx, client, path, consumers)
 	if err != nil {
 		return ensemble.Queue{}, err
 	}
 	counts := ensemble.Queue{
-		Flow:  before.After(n, time.Now()),
+		Rates: before.After(n, time.Now()), Waiting: n.Waiting,
 		Ready: n.Ready + n.Waiting, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead, Consumers: n.Consumers,
 	}
 	if !n.Oldest.IsZero() {
@@ -124,65 +125,85 @@ var itemStates = map[string]queue.State{ //nolint:gochecknoglobals // a table
 	queue.Waiting.String(): queue.Waiting, queue.Dead.String(): queue.Dead,
 }
 
-// itemOf returns what is told of an item, with its body if it is asked for.
-func itemOf(x queue.Peeked, body bool) ensemble.Item {
+// itemOf returns what is told of an item at a glance.
+func itemOf(x queue.Peeked) ensemble.Item {
 	i := ensemble.Item{
 		ID: x.ID, State: x.State.String(), Priority: x.Priority, Attempts: x.Attempts, Bytes: len(x.Body),
 		Put: x.EnqueuedAt, Due: x.DueAt, Died: x.DiedAt, Reason: x.Reason, Group: x.Group, Timeout: x.Timeout,
 	}
-	for _, f := range x.Failures {
-		i.Failures = append(i.Failures, ensemble.Failure(f))
-	}
 	if x.Consumer != nil {
 		i.Consumer = consumerName(x.Consumer)
-	}
-	if body {
-		i.Headers, i.Body = x.Headers, slices.Clone(x.Body[:min(len(x.Body), ensemble.MaxData)])
 	}
 	return i
 }
 
+// wholeItem returns what is told of an item that is looked at.
+func wholeItem(x queue.Peeked) ensemble.Item {
+	i := itemOf(x)
+	for _, f := range x.Failures[max(0, len(x.Failures)-ensemble.MaxFailures):] {
+		i.Failures = append(i.Failures, ensemble.Failure(f))
+	}
+	for _, name := range slices.Sorted(maps.Keys(x.Headers)) {
+		if len(i.Headers) < ensemble.MaxHeaders {
+			i.Headers = append(i.Headers, ensemble.Header{Name: name, Value: x.Headers[name]})
+		}
+	}
+	i.Body = slices.Clone(x.Body[:min(len(x.Body), ensemble.MaxData)])
+	return i
+}
+
+// How much is read of a queue for a page.
+const (
+	listTime  = 5 * time.Second  // for a list
+	listBytes = 8 << 20          // of bodies for a list
+	findTime  = 10 * time.Second // to find one
+	findFirst = 1000             // items in the state that it was in
+)
+
 // firstItems returns the first items of a queue that are in a state.
 func firstItems(ctx context.Context, client *zk.Client, path, state string, most int) ([]ensemble.Item, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, listTime, ensemble.ErrTooMany)
+	defer cancel()
 	var list []ensemble.Item
+	bytes := 0
 	for x, err := range queue.ItemsOf(ctx, client, path, itemStates[state]) {
-		if err != nil {
+		switch bytes += len(x.Body); {
+		case err != nil:
 			return list, err
+		case len(list) == most:
+			return list, nil
+		case bytes > listBytes:
+			return list, ensemble.ErrTooMany
 		}
-		if len(list) == most {
-			break
-		}
-		list = append(list, itemOf(x, false))
+		list = append(list, itemOf(x))
 	}
 	return list, nil
 }
 
-// How much is read for an item that is looked for.
-const (
-	maxLookedAt = 20_000   // items
-	maxRead     = 64 << 20 // bytes of bodies
-)
-
-// findItem returns the item of a queue with an id. Items mostly move from one state to the next in this order, so it
-// meets one that moves meanwhile.
-func findItem(ctx context.Context, client *zk.Client, path, id string) (ensemble.Item, error) {
-	items, bytes := 0, 0
-	var unread error
-	for _, state := range []queue.State{queue.Waiting, queue.Delayed, queue.Ready, queue.Claimed, queue.Dead} {
-		for x, err := range queue.ItemsOf(ctx, client, path, state) {
-			items++
-			bytes += len(x.Body)
-			switch {
-			case err != nil:
-				unread = cmp.Or(unread, err)
-			case x.ID == id:
-				return itemOf(x, true), nil
-			case items == maxLookedAt || bytes > maxRead:
-				return ensemble.Item{}, ensemble.ErrTooMany
+// findItem returns the item of a queue with an id. It looks first among those that come first in the state that the
+// item may be in: a list has shown it there.
+func findItem(ctx context.Context, client *zk.Client, path, state, id string) (ensemble.Item, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, findTime, ensemble.ErrTooMany)
+	defer cancel()
+	if s, ok := itemStates[state]; ok {
+		looked := 0
+		for x, err := range queue.ItemsOf(ctx, client, path, s) {
+			if err == nil && x.ID == id {
+				return wholeItem(x), nil
+			}
+			if looked++; err != nil || looked == findFirst {
+				break
 			}
 		}
 	}
-	return ensemble.Item{}, cmp.Or(unread, ensemble.ErrNotFound)
+	x, err := queue.ItemOf(ctx, client, path, id)
+	switch {
+	case errors.Is(err, queue.ErrNotFound):
+		return ensemble.Item{}, ensemble.ErrNotFound
+	case err != nil:
+		return ensemble.Item{}, err
+	}
+	return wholeItem(x), nil
 }
 
 // pauseQueue pauses a queue, or resumes it.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"path"
 	"sync"
 	"testing"
@@ -69,8 +70,8 @@ func TestDeadLettersAreListedOnceForAllBatches(t *testing.T) {
 	}
 }
 
-// An item is found whatever its state, and a search ends before it has read too much.
-func TestItemsAreFound(t *testing.T) {
+// An item is found whatever its state, and reading ends before it is too much.
+func TestItemsAreListedAndFound(t *testing.T) {
 	t.Parallel()
 	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		ctx, client := t.Context(), srv.Client(t, 20*time.Second)
@@ -80,11 +81,15 @@ func TestItemsAreFound(t *testing.T) {
 		}
 		defer q.Close(ctx)
 		ids := map[string]string{"dead": rejected(t, q, 1)[0]}
+		headers := make(map[string]string)
+		for i := range 2 * ensemble.MaxHeaders {
+			headers[fmt.Sprintf("h%03d", i)] = "value"
+		}
 		for _, c := range []struct {
 			state string
 			m     queue.Message
 		}{
-			{"claimed", queue.Message{Body: []byte("body"), Headers: map[string]string{"a": "b"}, Priority: -1}},
+			{"claimed", queue.Message{Body: make([]byte, 2*ensemble.MaxData), Headers: headers, Priority: -1}},
 			{"ready", queue.Message{Group: "g"}},
 			{"waiting", queue.Message{Group: "g"}},
 			{"delayed", queue.Message{Delay: time.Hour}},
@@ -104,29 +109,41 @@ func TestItemsAreFound(t *testing.T) {
 			if list, err := firstItems(ctx, client, "/mail", state, 0); err != nil || len(list) > 0 {
 				t.Errorf("%s: got %+v, %v, want none", state, list, err)
 			}
-			x, err := findItem(ctx, client, "/mail", id)
-			if err != nil || x.ID != id || x.State != state {
-				t.Errorf("%s: got %+v, %v", state, x, err)
-			}
-			if state == "claimed" && (string(x.Body) != "body" || x.Headers["a"] != "b" || x.Consumer == "") {
-				t.Errorf("got %+v, want its body, its headers and its consumer", x)
+			for _, hint := range []string{state, "ready", "delayed", ""} {
+				x, err := findItem(ctx, client, "/mail", hint, id)
+				if err != nil || x.ID != id || x.State != state {
+					t.Errorf("%s, looked for as %q: got %+v, %v", state, hint, x, err)
+				}
+				if state == "claimed" && (len(x.Body) != ensemble.MaxData || x.Bytes != 2*ensemble.MaxData ||
+					len(x.Headers) != ensemble.MaxHeaders || x.Consumer == "") {
+					t.Errorf("got %+v, want the first of its body and headers, and its consumer", x)
+				}
 			}
 		}
-		if _, err := findItem(ctx, client, "/mail", "none"); !errors.Is(err, ensemble.ErrNotFound) {
+		if _, err := findItem(ctx, client, "/mail", "dead", "none"); !errors.Is(err, ensemble.ErrNotFound) {
 			t.Errorf("got %v, want that there is none", err)
 		}
-		if _, err := findItem(ctx, client, "/other", "none"); !errors.Is(err, queue.ErrNotQueue) {
+		if _, err := findItem(ctx, client, "/other", "", "none"); !errors.Is(err, queue.ErrNotQueue) {
 			t.Errorf("got %v, want that there is no queue", err)
 		}
-		large := queue.Message{Body: make([]byte, 900<<10)}
-		for range maxRead/len(large.Body) + 1 {
+		large := queue.Message{Body: make([]byte, 900<<10), Delay: time.Hour}
+		for range listBytes/len(large.Body) + 1 {
 			if _, err := q.Put(ctx, large); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, err := findItem(ctx, client, "/mail", "none"); !errors.Is(err, ensemble.ErrTooMany) {
-			t.Errorf("got %v, want that it has read enough", err)
+		list, err := firstItems(ctx, client, "/mail", "delayed", 100)
+		if !errors.Is(err, ensemble.ErrTooMany) || len(list) < 2 {
+			t.Errorf("got %d, %v, want some, and that they are too large", len(list), err)
 		}
+		srv.Control(func(zktest.Request) zktest.Fault { return zktest.DelayReply(3 * time.Second) })
+		if _, err := findItem(ctx, client, "/mail", "", "none"); !errors.Is(err, ensemble.ErrTooMany) {
+			t.Errorf("got %v, want that it takes too long", err)
+		}
+		if _, err := firstItems(ctx, client, "/mail", "ready", 9); !errors.Is(err, ensemble.ErrTooMany) {
+			t.Errorf("got %v, want that it takes too long", err)
+		}
+		srv.Control(nil)
 	})
 }
 

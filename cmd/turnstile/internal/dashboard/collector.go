@@ -28,8 +28,8 @@ const (
 )
 
 // A collector keeps what is shown up to date. It follows one survey all the time, so that there is a history; lines,
-// deadlocks, queues, sessions and servers are read only while somebody looks at a page that shows them, and once for
-// all who look.
+// deadlocks, queues, items, sessions and servers are read only while somebody looks at a page that shows them, and once
+// for all who look.
 type collector struct {
 	source  ensemble.Source
 	ctx     context.Context //nolint:containedctx // of the readings, which outlive the request that begins them
@@ -45,9 +45,10 @@ type collector struct {
 	findings  reading[findingsRead]
 	locks     shelf[string, lockRead]
 	queue     shelf[string, queueRead]
-	items     shelf[listed, itemsRead]
-	item      shelf[listed, itemRead]
-	seeking   chan struct{} // full while an item is looked for: one at a time
+	items     shelf[itemList, itemsRead]
+	item      shelf[itemID, itemRead]
+	listing   *turns
+	finding   *turns
 	node      shelf[string, nodeRead]
 
 	mu       sync.Mutex // guards the fields below
@@ -88,22 +89,11 @@ type (
 		dead    []ensemble.Item
 		err     error
 	}
-	itemsRead struct {
-		list []ensemble.Item
-		err  error
-	}
-	itemRead struct {
-		item ensemble.Item
-		err  error
-	}
 	nodeRead struct {
 		node ensemble.Node
 		err  error
 	}
 )
-
-// A listed is some items of the queue at a path: those in a state, or the one with an id.
-type listed struct{ path, what string }
 
 // facts are counts of a snapshot.
 type facts struct {
@@ -116,7 +106,7 @@ type facts struct {
 func newCollector(ctx context.Context, source ensemble.Source, data bool) *collector {
 	c := &collector{
 		source: source, ctx: ctx, started: time.Now(), past: make(ensemble.History), series: newSeries(),
-		looked: make(map[string]time.Time), seeking: make(chan struct{}, 1),
+		looked: make(map[string]time.Time), listing: newTurns(), finding: newTurns(),
 	}
 	c.waiting = reading[map[string]ensemble.Line]{
 		every: time.Second,
@@ -170,24 +160,15 @@ func newCollector(ctx context.Context, source ensemble.Source, data bool) *colle
 	c.queue = shelf[string, queueRead]{
 		every: 2 * time.Second,
 		read: func(ctx context.Context, path string, last queueRead) (r queueRead) {
-			r.counts, r.err = source.Queue(ctx, path, maxWorking, last.counts.Flow)
+			r.counts, r.err = source.Queue(ctx, path, maxWorking, last.counts.Rates)
 			if r.counted = r.err == nil; r.counted && r.counts.Dead > 0 {
 				r.dead, r.err = source.Items(ctx, path, "dead", maxDead)
 			}
 			return r
 		},
 	}
-	c.items = shelf[listed, itemsRead]{
-		every: 5 * time.Second,
-		read: func(ctx context.Context, of listed, _ itemsRead) (r itemsRead) {
-			r.list, r.err = source.Items(ctx, of.path, of.what, maxItems+1)
-			return r
-		},
-	}
-	c.item = shelf[listed, itemRead]{
-		every: 10 * time.Second, // it may be the last of many
-		read:  c.seek,
-	}
+	c.items = shelf[itemList, itemsRead]{every: listEvery, read: c.readItems}
+	c.item = shelf[itemID, itemRead]{every: findEvery, read: c.findItem}
 	c.node = shelf[string, nodeRead]{
 		every: 2 * time.Second,
 		read: func(ctx context.Context, path string, _ nodeRead) (r nodeRead) {
@@ -210,18 +191,6 @@ func (c *collector) lines(ctx context.Context, last map[string]ensemble.Line, al
 	}
 	maps.Copy(lines, c.source.ReadLines(ctx, ensemble.Stale(wanted, lines, now)))
 	return lines
-}
-
-// seek looks for an item. It does so for one at a time, as viewers may ask for any number, and each may read much.
-func (c *collector) seek(ctx context.Context, of listed, _ itemRead) (r itemRead) {
-	select {
-	case c.seeking <- struct{}{}:
-		defer func() { <-c.seeking }()
-	case <-ctx.Done():
-		return itemRead{err: context.Cause(ctx)}
-	}
-	r.item, r.err = c.source.Item(ctx, of.path, of.what)
-	return r
 }
 
 // readLock reads the line of a lock, unless it is too long, and what is recorded of revocations.

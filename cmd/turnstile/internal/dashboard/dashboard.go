@@ -35,7 +35,7 @@ type Config struct {
 	Root     string   // the path below which it looks
 	Hosts    []string // names by which it may be called, besides localhost and addresses of this machine
 	Changes  bool     // allow to revoke locks, and to change queues
-	Data     bool     // show the data of nodes
+	Data     bool     // show the data of nodes, and bodies and headers of items
 
 	Users   *Users         // who may sign in; nil if all may see the pages
 	OIDC    *OIDC          // how viewers may sign in as well; nil for no such way

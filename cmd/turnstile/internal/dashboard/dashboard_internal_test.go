@@ -147,8 +147,8 @@ func TestTextOfOthersIsText(t *testing.T) {
 			"/q" + odd: {Ready: 1, Dead: 1, Paused: odd}, shortQueue: {Ready: 1, Dead: 1, Paused: odd},
 		},
 		items: map[string]ensemble.Item{"x": {
-			ID: odd, State: "dead", Reason: odd, Group: odd, Consumer: odd, Body: []byte(odd),
-			Failures: []ensemble.Failure{{Reason: odd}}, Headers: map[string]string{odd: odd},
+			ID: odd, State: "dead", Reason: odd, Group: odd, Consumer: odd, Body: []byte(odd)[:ensemble.MaxData],
+			Failures: []ensemble.Failure{{Reason: odd}}, Headers: []ensemble.Header{{Name: odd, Value: odd}},
 		}},
 		lacks:    []string{odd},
 		findings: []ensemble.Finding{{Text: odd, Remedy: odd}},
@@ -176,7 +176,7 @@ func TestTextOfOthersIsText(t *testing.T) {
 	s.Entries = append(s.Entries, survey.Entry{Path: "/q" + odd, Kind: survey.Queue})
 	s.Entries = append(s.Entries, survey.Entry{Path: shortQueue, Kind: survey.Queue})
 	slices.SortFunc(s.Entries, func(a, b survey.Entry) int { return strings.Compare(a.Path, b.Path) })
-	d := board(t, w, s, Config{Changes: true})
+	d := board(t, w, s, Config{Changes: true, Data: true})
 	later := *s
 	later.Entries = later.Entries[1:]
 	d.collector.take(&later, time.Now()) // so that there is a change
@@ -190,6 +190,8 @@ func TestTextOfOthersIsText(t *testing.T) {
 		"/changequeue?" + url.Values{"path": {shortQueue}, "do": {"purge"}}.Encode(),
 		"/queue?" + url.Values{"path": {shortQueue}}.Encode(),
 		"/items?" + url.Values{"path": {shortQueue}, "kind": {odd}}.Encode(),
+		"/items?" + url.Values{"path": {shortQueue}, "kind": {"dead"}}.Encode(),
+		"/items?" + url.Values{"path": {"/q" + odd}, "kind": {"dead"}}.Encode(),
 		"/item?" + url.Values{"path": {shortQueue}, "id": {"x"}}.Encode(),
 		"/item?" + url.Values{"path": {shortQueue}, "id": {odd}}.Encode(),
 		"/revoke?" + q + "&token=1&node=" + url.QueryEscape(short+"/0"),

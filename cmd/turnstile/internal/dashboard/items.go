@@ -4,12 +4,13 @@ package dashboard
 
 import (
 	"cmp"
+	"context"
 	"errors"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/cli/command"
@@ -17,52 +18,108 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/survey"
 )
 
-// maxItems is how many items of a state are shown, those that come first.
-const maxItems = 100
+const (
+	maxItems  = 100             // of a state, those that come first
+	listEvery = 5 * time.Second // a list is read no more often than that,
+	findEvery = 10 * time.Second
+	missEvery = 5 * time.Minute // and an item that was not found is looked for
+	maxTurns  = 4               // so many readings wait for their turn
+)
+
+// An itemList is the items of a queue that are in a state.
+type itemList struct{ path, state string }
+
+// An itemID is an item of a queue. It may be in that state.
+type itemID struct{ path, state, id string }
+
+type itemsRead struct {
+	list []ensemble.Item
+	err  error
+}
+
+type itemRead struct {
+	item ensemble.Item
+	err  error
+	at   time.Time
+}
+
+// errCrowd is why something is not read.
+var errCrowd = errors.New("too many others are reading items")
+
+// turns lets one reading go on at a time. Viewers may ask for any number of items, and each may take long to find.
+type turns struct {
+	taken   chan struct{}
+	waiting atomic.Int32
+}
+
+func newTurns() *turns { return &turns{taken: make(chan struct{}, 1)} }
+
+// take waits for a turn, which the caller gives back. If too many wait, there is none.
+func (t *turns) take(ctx context.Context) (giveBack func(), err error) {
+	defer t.waiting.Add(-1)
+	if t.waiting.Add(1) > maxTurns {
+		return nil, errCrowd
+	}
+	select {
+	case t.taken <- struct{}{}:
+		return func() { <-t.taken }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// readItems reads a list of items.
+func (c *collector) readItems(ctx context.Context, of itemList, _ itemsRead) (r itemsRead) {
+	giveBack, err := c.listing.take(ctx)
+	if err != nil {
+		return itemsRead{err: err}
+	}
+	defer giveBack()
+	r.list, r.err = c.source.Items(ctx, of.path, of.state, maxItems+1)
+	return r
+}
+
+// findItem looks for an item. One that was not found is looked for again much later: a page that is left open would
+// have the whole queue read again and again.
+func (c *collector) findItem(ctx context.Context, of itemID, last itemRead) (r itemRead) {
+	missed := errors.Is(last.err, ensemble.ErrNotFound) || errors.Is(last.err, ensemble.ErrTooMany)
+	if missed && time.Since(last.at) < missEvery {
+		return last
+	}
+	giveBack, err := c.finding.take(ctx)
+	if err != nil {
+		return itemRead{err: err}
+	}
+	defer giveBack()
+	r.item, r.err = c.source.Item(ctx, of.path, cmp.Or(last.item.State, of.state), of.id)
+	r.at = time.Now()
+	return r
+}
 
 // itemStates are the states of items: ready ones are shown unless another is asked for.
 func itemStates() []string { return []string{"ready", "claimed", "waiting", "delayed", "dead"} }
 
-type itemsBody struct {
-	queueItems
-
-	States []choice
-	State  string
-	Read   bool
-	Error  string
-	Items  []itemRow
-	More   bool
-}
-
 // A queueItems is the queue whose items a page shows.
 type queueItems struct {
-	Queue  link
-	Path   string
-	Sent   string // the path, for a form
-	There  bool
-	Sought string // the id that is looked for
+	Queue link
+	Sent  string // its path, for a form
+	There bool
+	path  string
 }
 
-// A choice is one of the ways in which a page may be shown.
-type choice struct {
-	link
-
-	Here bool
-}
-
-type itemRow struct {
-	Item            link
-	Note            string // what its state is about
-	Attempts, Bytes int
-	At              when   // when it was put, or died
-	Due             string // when it is due, if it is delayed
+func (p *page) newQueueItems(r *http.Request) queueItems {
+	path := r.URL.Query().Get("path")
+	e, ok := p.snapshot.Entry(path)
+	return queueItems{
+		Queue: linkTo("queue", path), Sent: sent(path), There: ok && e.Kind == survey.Queue, path: path,
+	}
 }
 
 // itemLink returns a link to the page of an item.
-func itemLink(path, id string) link {
-	l := link{Text: clean(id)}
-	if len(path)+len(id) <= maxLink {
-		l.Href = "item?" + url.Values{"path": {path}, "id": {id}}.Encode()
+func itemLink(path string, x ensemble.Item) link {
+	l := link{Text: clean(x.ID)}
+	if len(path)+len(x.ID) <= maxLink {
+		l.Href = "item?" + url.Values{"path": {path}, "state": {x.State}, "id": {x.ID}}.Encode()
 	}
 	return l
 }
@@ -84,30 +141,47 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.DateTime) + " UTC"
 }
 
-// items returns what the pages about items of a queue show besides them.
-func (p *page) items(r *http.Request) queueItems {
-	path := r.URL.Query().Get("path")
-	e, ok := p.snapshot.Entry(path)
-	return queueItems{
-		Queue: linkTo("queue", path), Path: path, Sent: sent(path), There: ok && e.Kind == survey.Queue,
-		Sought: strings.TrimSpace(head(r.URL.Query().Get("id"), maxFilter)),
-	}
+type itemsBody struct {
+	queueItems
+
+	States []choice
+	State  string
+	Read   bool
+	Error  string
+	Items  []itemRow
+	More   bool
+}
+
+// A choice is one of the ways in which a page may be shown.
+type choice struct {
+	link
+
+	Here bool
+}
+
+type itemRow struct {
+	Item            link
+	Note            string // what its state is about
+	Attempts, Bytes int
+	At              when   // when it was put, or died
+	Due             string // when it is due, if it is delayed
 }
 
 func (d *Dashboard) itemsPage(r *http.Request) *page {
 	p := d.newPage(r, "items", "Items")
-	b := itemsBody{queueItems: p.items(r), State: newQuery(r.URL, nil, itemStates()).Kind}
+	b := itemsBody{queueItems: p.newQueueItems(r), State: newQuery(r.URL, nil, itemStates()).Kind}
+	p.Title = b.Queue.Text + ": " + b.State
 	for _, state := range itemStates() {
-		b.States = append(b.States, choice{itemsLink(b.Path, state), state == b.State})
+		b.States = append(b.States, choice{itemsLink(b.path, state), state == b.State})
 	}
 	if b.There {
-		read, at := d.collector.items.get(p.ctx, d.collector, listed{b.Path, b.State})
+		read, at := d.collector.items.get(p.ctx, d.collector, itemList{b.path, b.State})
 		if b.Read = !at.IsZero(); read.err != nil {
 			b.Error = clean(command.OneLine(read.err))
 		}
 		b.More = len(read.list) > maxItems
 		for _, x := range read.list[:min(len(read.list), maxItems)] {
-			b.Items = append(b.Items, p.itemRow(b.Path, x))
+			b.Items = append(b.Items, p.itemRow(b.path, x))
 		}
 	}
 	p.Body = b
@@ -116,7 +190,7 @@ func (d *Dashboard) itemsPage(r *http.Request) *page {
 
 func (p *page) itemRow(path string, x ensemble.Item) itemRow {
 	row := itemRow{
-		Item: itemLink(path, x.ID), Attempts: x.Attempts, Bytes: x.Bytes, At: p.ago(x.Put), Due: stamp(x.Due),
+		Item: itemLink(path, x), Attempts: x.Attempts, Bytes: x.Bytes, At: p.ago(x.Put), Due: stamp(x.Due),
 		Note: clean(cmp.Or(x.Reason, x.Consumer)),
 	}
 	if x.Group != "" && row.Note == "" {
@@ -131,22 +205,23 @@ func (p *page) itemRow(path string, x ensemble.Item) itemRow {
 type itemBody struct {
 	queueItems
 
-	Read     bool
-	Problem  string        // why it is not shown
-	Item     ensemble.Item // of which others have written the text
-	ID       string
-	Put      when
-	Died     when
-	Due      string
-	Consumer string
-	Group    string
-	Timeout  string
-	Reason   string
-	Failures []failureRow
+	Sought   bool   // an id was given
+	Problem  string // why it is not shown
+	Item     *itemFacts
 	ShowData bool
-	Headers  []headerRow
-	Data     command.Text
-	DataMore int // bytes that are not shown
+}
+
+// itemFacts is what a page shows of an item.
+type itemFacts struct {
+	State                              string
+	Attempts, Priority, Bytes          int
+	Put, Died                          when
+	Due                                string
+	Consumer, Group, TimeLimit, Reason string
+	Failures                           []failureRow
+	Headers                            []ensemble.Header
+	Data                               command.Text
+	DataMore                           int // bytes that are not shown
 }
 
 type failureRow struct {
@@ -154,45 +229,53 @@ type failureRow struct {
 	Reason string
 }
 
-type headerRow struct{ Name, Value string }
-
 func (d *Dashboard) itemPage(r *http.Request) *page {
 	p := d.newPage(r, "item", "Item")
-	b := itemBody{queueItems: p.items(r), ShowData: d.cfg.Data}
-	if b.There && b.Sought != "" {
-		read, at := d.collector.item.get(p.ctx, d.collector, listed{b.Path, b.Sought})
+	b := itemBody{queueItems: p.newQueueItems(r), ShowData: d.cfg.Data}
+	v := r.URL.Query()
+	id := strings.TrimSpace(head(v.Get("id"), maxFilter))
+	if b.Sought = id != ""; b.Sought {
+		p.Title = clean(id)
+	}
+	if b.There && b.Sought {
+		of := itemID{path: b.path, id: id}
+		if slices.Contains(itemStates(), v.Get("state")) {
+			of.state = v.Get("state")
+		}
+		read, at := d.collector.item.get(p.ctx, d.collector, of)
 		switch {
 		case at.IsZero():
 		case errors.Is(read.err, ensemble.ErrNotFound):
-			b.Problem = "There is no such item now: it is done, or it never was."
+			b.Problem = "There is no such item: it was done or removed, or never put, or has moved on just now."
 		case errors.Is(read.err, ensemble.ErrTooMany):
-			b.Problem = "It is not among the first items, and there are too many for this page: turnstile queue show " +
-				"looks at all."
+			b.Problem = "It takes too long to look through this queue: turnstile queue show looks at all of it."
 		case read.err != nil:
 			b.Problem = "It could not be looked for: " + clean(command.OneLine(read.err))
 		default:
-			b.Read = true
-			p.fillItem(&b, read.item)
+			b.Item = p.itemFacts(read.item)
 		}
 	}
 	p.Body = b
 	return p
 }
 
-func (p *page) fillItem(b *itemBody, x ensemble.Item) {
-	b.Item, b.ID, b.Put, b.Died, b.Due = x, clean(x.ID), p.ago(x.Put), p.ago(x.Died), stamp(x.Due)
-	b.Consumer, b.Group, b.Reason = clean(x.Consumer), clean(x.Group), clean(x.Reason)
+func (p *page) itemFacts(x ensemble.Item) *itemFacts {
+	f := &itemFacts{
+		State: x.State, Attempts: x.Attempts, Priority: x.Priority, Bytes: x.Bytes,
+		Put: p.ago(x.Put), Died: p.ago(x.Died), Due: stamp(x.Due),
+		Consumer: clean(x.Consumer), Group: clean(x.Group), Reason: clean(x.Reason),
+	}
 	if x.Timeout > 0 {
-		b.Timeout = x.Timeout.String()
+		f.TimeLimit = x.Timeout.String()
 	}
-	for _, f := range slices.Backward(x.Failures) {
-		b.Failures = append(b.Failures, failureRow{p.ago(f.At), clean(f.Reason)})
+	for _, failure := range slices.Backward(x.Failures) {
+		f.Failures = append(f.Failures, failureRow{p.ago(failure.At), clean(failure.Reason)})
 	}
-	if !b.ShowData {
-		return
+	if p.cfg.Data {
+		for _, h := range x.Headers {
+			f.Headers = append(f.Headers, ensemble.Header{Name: clean(h.Name), Value: clean(h.Value)})
+		}
+		f.Data, f.DataMore = command.PrintableLines(string(x.Body)), x.Bytes-len(x.Body)
 	}
-	for _, name := range slices.Sorted(maps.Keys(x.Headers)) {
-		b.Headers = append(b.Headers, headerRow{clean(name), clean(x.Headers[name])})
-	}
-	b.Data, b.DataMore = command.PrintableLines(string(x.Body)), x.Bytes-len(x.Body)
+	return f
 }

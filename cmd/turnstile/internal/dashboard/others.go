@@ -105,10 +105,10 @@ type queueRow struct {
 	Paused                        bool
 }
 
-// rates sets how fast items come and go.
-func (r *queueRow) rates(f ensemble.Flow) {
-	if f.Known {
-		r.In, r.Out = ensemble.Rate(f.In), ensemble.Rate(f.Out)
+// rates sets how many items come and go a second.
+func (r *queueRow) rates(of ensemble.Rates) {
+	if of.Known {
+		r.In, r.Out = ensemble.Rate(of.In), ensemble.Rate(of.Out)
 	}
 }
 
@@ -139,7 +139,7 @@ func (p *page) queues(q query) (list []queueRow, more int) {
 		if n, ok := counts[e.Path]; ok {
 			row.Known, row.Ready, row.Delayed, row.Claimed, row.Dead = true, n.Ready, n.Delayed, n.Claimed, n.Dead
 			row.Paused = n.Paused != ""
-			row.rates(n.Flow)
+			row.rates(n.Rates)
 			if n.Oldest > 0 {
 				row.Oldest = p.ago(at.Add(-n.Oldest).Round(time.Second))
 			}
@@ -238,12 +238,13 @@ func (d *Dashboard) queuePage(r *http.Request) *page {
 			b.Oldest = p.ago(at.Add(-n.Oldest).Round(time.Second))
 		}
 		b.Parts = []queuePart{
-			{Name: itemsLink(path, "Ready"), Look: "one", N: n.Ready},
+			{Name: itemsLink(path, "Ready"), Look: "one", N: n.Ready - n.Waiting},
+			{Name: itemsLink(path, "Waiting"), Look: "three", N: n.Waiting},
 			{Name: itemsLink(path, "Delayed"), Look: "two", N: n.Delayed},
 			{Name: itemsLink(path, "Claimed"), Look: "good", N: n.Claimed},
 			{Name: itemsLink(path, "Dead"), Look: "bad", N: n.Dead},
 		}
-		b.rates(n.Flow)
+		b.rates(n.Rates)
 		all, x := max(1, n.Ready+n.Delayed+n.Claimed+n.Dead), 0
 		for i := range b.Parts {
 			part := &b.Parts[i]
@@ -259,7 +260,7 @@ func (d *Dashboard) queuePage(r *http.Request) *page {
 		b.WorkingMore = max(0, n.Consumers-len(b.Working))
 		for _, dead := range read.dead {
 			b.Dead = append(b.Dead, deadRow{
-				itemLink(path, dead.ID), clean(dead.Reason), p.ago(dead.Died), dead.Attempts,
+				itemLink(path, dead), clean(dead.Reason), p.ago(dead.Died), dead.Attempts,
 			})
 		}
 		b.More = max(0, n.Dead-len(b.Dead))

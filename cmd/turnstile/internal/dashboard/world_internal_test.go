@@ -84,9 +84,10 @@ func (w *world) source() ensemble.Source {
 			w.ask("deadlocks")
 			return w.deadlocks, nil
 		},
-		Queue: func(_ context.Context, path string, consumers int, _ ensemble.Flow) (ensemble.Queue, error) {
+		Queue: func(_ context.Context, path string, consumers int, before ensemble.Rates) (ensemble.Queue, error) {
 			w.ask("queue")
 			q, ok := w.queues[path]
+			q.Rates.In += before.Out // so that a page tells what was known before
 			if q.Oldest > 0 {
 				q.Oldest += time.Since(w.start)
 			}
@@ -102,9 +103,14 @@ func (w *world) source() ensemble.Source {
 				item := ensemble.Item{ID: fmt.Sprint("item", i), State: state, Reason: path + " failed", Died: w.start}
 				list = append(list, item)
 			}
+			for _, x := range w.items {
+				if x.State == state && len(list) < most {
+					list = append(list, x)
+				}
+			}
 			return list, nil
 		},
-		Item: func(_ context.Context, path, id string) (ensemble.Item, error) {
+		Item: func(_ context.Context, path, state, id string) (ensemble.Item, error) {
 			w.ask("item")
 			i, ok := w.items[id]
 			if !ok {
@@ -203,8 +209,8 @@ func ordinary() (*world, *survey.Snapshot) {
 		start: time.Now(),
 		queues: map[string]ensemble.Queue{
 			"/queues/mail": {
-				Ready: 7, Delayed: 2, Claimed: 1, Dead: 60, Oldest: time.Minute, Paused: "ops pid 4: quiet",
-				Flow:      ensemble.Flow{Known: true, In: 12.3, Out: 0.42},
+				Ready: 7, Waiting: 3, Delayed: 2, Claimed: 1, Dead: 60, Oldest: time.Minute, Paused: "ops pid 4: quiet",
+				Rates:     ensemble.Rates{Known: true, In: 12, Out: 0.42},
 				Consumers: 3, Busiest: []ensemble.Consumer{
 					{ID: "ab", Who: "worker0 pid 1", Session: "0x9", Since: time.Now(), Claimed: 1},
 				},
@@ -214,7 +220,7 @@ func ordinary() (*world, *survey.Snapshot) {
 			ID: "item7", State: "dead", Attempts: 20, Priority: 5, Bytes: 2000, Put: time.Now(), Died: time.Now(),
 			Reason: "20 attempts failed", Group: "customer-7", Timeout: 30 * time.Second,
 			Failures: []ensemble.Failure{{At: time.Now(), Reason: "the first"}, {At: time.Now(), Reason: "the last"}},
-			Headers:  map[string]string{"traceparent": "00-1"}, Body: []byte("to: <ann>\nhidden\x1b"),
+			Headers:  []ensemble.Header{{Name: "traceparent", Value: "00-1"}}, Body: []byte("to: <ann>\nhidden\x1b"),
 		}},
 		sessions: []ensemble.Session{{ID: 0x77, Address: "10.0.0.7:1234", Timeout: 10 * time.Second, Ephemerals: 3}},
 		lacks:    []string{"cons is not told"},
@@ -285,7 +291,7 @@ func get(d *Dashboard, path string, headers ...string) *httptest.ResponseRecorde
 // allPages are the addresses of all pages of what is in an ordinary world.
 var allPages = []string{
 	"/", "/?span=day", "/locks", "/lock?path=/jobs/report", "/waits", "/leaders", "/queues", "/queue?path=/queues/mail",
-	"/items?path=/queues/mail", "/items?path=/queues/mail&kind=dead", "/item?path=/queues/mail&id=item7",
+	"/items?path=/queues/mail", "/items?path=/queues/mail&kind=dead", "/item?path=/queues/mail&state=dead&id=item7",
 	"/sessions", "/servers", "/tree", "/lock?path=/gone", "/queue?path=/gone", "/nothing",
 	"/changequeue?path=/queues/mail&do=purge", "/revoke?path=/jobs/report&node=/jobs/report/0&token=1",
 }

@@ -78,8 +78,8 @@ func (s Source) ReadLines(ctx context.Context, entries []survey.Entry) map[strin
 	})
 }
 
-// ReadQueues counts the items of the first queues, which were like last at the last look. Those that cannot be counted
-// are left out.
+// ReadQueues counts the items of the first queues. Last is what it returned before. Those that cannot be counted are
+// left out.
 func (s Source) ReadQueues(ctx context.Context, snapshot *survey.Snapshot, last map[string]Queue) map[string]Queue {
 	var paths []string
 	for _, e := range snapshot.Entries {
@@ -88,7 +88,7 @@ func (s Source) ReadQueues(ctx context.Context, snapshot *survey.Snapshot, last 
 		}
 	}
 	return inParallel(paths, func(path string) (string, Queue, bool) {
-		q, err := s.Queue(ctx, path, 0, last[path].Flow)
+		q, err := s.Queue(ctx, path, 0, last[path].Rates)
 		return path, q, err == nil
 	})
 }

@@ -26,13 +26,15 @@ type Source struct {
 	Records func(ctx context.Context, path string) ([]lock.Record, error)
 	// Deadlocks is lock.Deadlocks. It is asked while somebody looks at who waits.
 	Deadlocks func(ctx context.Context) ([]lock.FoundDeadlock, error)
-	// Queue counts the items of a queue, and tells of so many of its consumers: those with the most items. Its flow is
-	// what has come and gone by then, since that of a look before.
-	Queue func(ctx context.Context, path string, consumers int, before Flow) (Queue, error)
-	// Items returns the first items of a queue that are in a state, without their bodies, and Item the one with an id:
-	// ErrNotFound if there is none, ErrTooMany if it has looked at as many as it may.
+	// Queue counts the items of a queue, and tells of so many of its consumers: those with the most items. Before are
+	// the rates at the last look, empty if there was none.
+	Queue func(ctx context.Context, path string, consumers int, before Rates) (Queue, error)
+	// Items returns the first items of a queue that are in a state, without bodies, headers and failures, and
+	// ErrTooMany behind some if all would be too much to read.
 	Items func(ctx context.Context, path, state string, most int) ([]Item, error)
-	Item  func(ctx context.Context, path, id string) (Item, error)
+	// Item returns the item of a queue with an id, which may be in that state: ErrNotFound if there is none, ErrTooMany
+	// if it would take too long to look at all.
+	Item func(ctx context.Context, path, state, id string) (Item, error)
 	// Node reads a node, with its data only if that is set.
 	Node     func(ctx context.Context, path string, data bool) (Node, error)
 	Sessions func(ctx context.Context) (list []Session, lacks []string)
@@ -58,13 +60,16 @@ type Queue struct {
 	Paused                        string     // who has paused it, and why; empty if it is not
 	Consumers                     int        // how many there are
 	Busiest                       []Consumer // those that were asked for
-	Flow                          Flow
+	Waiting                       int        // of Ready: behind others of their group
+	Rates                         Rates
 }
 
-// MaxNames and MaxData bound what a Node has.
+// What a Node and an Item have at most.
 const (
-	MaxNames = 1000
-	MaxData  = 16 << 10
+	MaxNames    = 1000
+	MaxData     = 16 << 10
+	MaxFailures = 20
+	MaxHeaders  = 100
 )
 
 // A Node is a node of the tree.
@@ -81,10 +86,10 @@ type Child struct {
 	Stat zk.Stat
 }
 
-// Why Source.Item has no item.
+// Why Source.Item has no item, or Source.Items not all.
 var (
 	ErrNotFound = errors.New("there is no such item")
-	ErrTooMany  = errors.New("too many items to look at all")
+	ErrTooMany  = errors.New("there are too many items, or too large ones, to read all")
 )
 
 // An Item is an item of a queue.
@@ -99,10 +104,13 @@ type Item struct {
 	Consumer           string    // if it is claimed
 	Group              string
 	Timeout            time.Duration
-	Failures           []Failure
-	Headers            map[string]string
-	Body               []byte // its first bytes, if Source.Item has it
+	Failures           []Failure // the latest, MaxFailures at most
+	Headers            []Header  // MaxHeaders at most
+	Body               []byte    // its first MaxData bytes
 }
+
+// A Header is one of an item.
+type Header struct{ Name, Value string }
 
 // A Failure is a failed attempt.
 type Failure struct {

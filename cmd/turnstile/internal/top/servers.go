@@ -21,7 +21,7 @@ func (m *model) queuesPage() page {
 	p := page{
 		columns: []column{
 			{name: "PATH", grow: 1, middle: true},
-			count("READY", 7), count("DELAYED", 7), count("CLAIMED", 7), count("DEAD", 5), count("OLDEST", 6),
+			count("READY", 7), count("DELAYED", 7), count("CLAIMED", 7), count("DEAD", 6), count("OLDEST", 6),
 			count("IN/S", 6), count("OUT/S", 6),
 			{name: "CONSUMERS", width: 9, right: true, from: wideScreen},
 		},
@@ -38,7 +38,7 @@ func (m *model) queuesPage() page {
 		r := row{key: e.Path, path: e.Path, search: e.Path, cells: []cell{{clean(e.Path), plain}}}
 		q, ok := m.queues[e.Path]
 		number := func(n int, look look) {
-			c := cell{strconv.Itoa(n), look}
+			c := cell{short(n), look}
 			if n == 0 {
 				c.look = faint
 			}
@@ -56,9 +56,9 @@ func (m *model) queuesPage() page {
 			oldest = cell{ensemble.Ago(q.Oldest), plain}
 		}
 		r.cells = append(r.cells, oldest)
-		for _, n := range []float64{q.Flow.In, q.Flow.Out} {
+		for _, n := range []float64{q.Rates.In, q.Rates.Out} {
 			rate := cell{ensemble.Rate(n), plain}
-			if !q.Flow.Known {
+			if !q.Rates.Known {
 				rate = cell{"·", faint}
 			} else if n == 0 {
 				rate.look = faint
@@ -72,6 +72,14 @@ func (m *model) queuesPage() page {
 		p.top = append(p.top, fmt.Sprintf("Only the first %d queues are counted.", ensemble.MaxQueues))
 	}
 	return p
+}
+
+// short returns a number of items in six characters at most, up to a billion.
+func short(n int) string {
+	if n < 1_000_000 {
+		return strconv.Itoa(n)
+	}
+	return strconv.Itoa(n/1000) + "k"
 }
 
 // sessionsPage are the sessions.

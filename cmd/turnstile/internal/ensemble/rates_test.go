@@ -10,7 +10,7 @@ import (
 )
 
 // A rate is of the last ten seconds; at the first look, and after a long time without one, there is none.
-func TestFlowIsThatOfTheLastSeconds(t *testing.T) {
+func TestRatesAreThoseOfTheLastSeconds(t *testing.T) {
 	t.Parallel()
 	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
 		ctx, client := t.Context(), srv.Client(t, 20*time.Second)
@@ -19,14 +19,14 @@ func TestFlowIsThatOfTheLastSeconds(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer q.Close(ctx)
-		var flow ensemble.Flow
+		var rates ensemble.Rates
 		look := func() {
 			t.Helper()
 			s, err := queue.Summarize(ctx, client, "/q", 0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			flow = flow.After(s, time.Now())
+			rates = rates.After(s, time.Now())
 		}
 		put := func(n int) {
 			t.Helper()
@@ -36,13 +36,13 @@ func TestFlowIsThatOfTheLastSeconds(t *testing.T) {
 		}
 		check := func(in, out float64) {
 			t.Helper()
-			if !flow.Known || flow.In != in || flow.Out != out {
-				t.Errorf("got %v, %v, %v, want %v and %v", flow.Known, flow.In, flow.Out, in, out)
+			if !rates.Known || rates.In != in || rates.Out != out {
+				t.Errorf("got %v, %v, %v, want %v and %v", rates.Known, rates.In, rates.Out, in, out)
 			}
 		}
 		put(100)
 		look()
-		if flow.Known {
+		if rates.Known {
 			t.Error("the first look tells a rate")
 		}
 		put(10)
@@ -65,8 +65,8 @@ func TestFlowIsThatOfTheLastSeconds(t *testing.T) {
 		time.Sleep(time.Hour) // in a bubble
 		put(3600)
 		look()
-		if flow.Known {
-			t.Errorf("after an hour without a look it tells a rate of %v", flow.In)
+		if rates.Known {
+			t.Errorf("after an hour without a look it tells a rate of %v", rates.In)
 		}
 	})
 }

@@ -30,6 +30,14 @@ async function follow(page, what) {
   await loaded;
 }
 
+// reloaded reloads a page until there is what is looked for: it is being read.
+async function reloaded(page, what) {
+  for (let i = 0; !await what.count(); i++) {
+    if (i === 200) throw new Error(`${page.url()}: there is no ${what}`);
+    await page.reload();
+  }
+}
+
 async function skips() {
   const context = await browser.newContext();
   const page = await tab(context);
@@ -67,23 +75,22 @@ async function withoutScripts() {
 
   await page.goto(url + "queue?path=/queues/mail");
   const pause = page.getByRole("link", { name: "Pause" });
-  while (!await pause.count()) await page.reload(); // its items are being counted
+  await reloaded(page, pause);
   await follow(page, pause);
   await page.getByLabel("Reason").fill("mail is down");
   await follow(page, page.getByRole("button", { name: "Pause" }));
   const resume = page.getByRole("link", { name: "Resume" });
-  while (!await resume.count()) await page.reload();
+  await reloaded(page, resume);
   if (!await page.getByText("mail is down").count()) wrong("the page of a queue does not say why it is paused");
 
   await follow(page, page.getByRole("main").getByRole("link", { name: "Dead", exact: true }));
   const dead = page.locator("tbody th a.path");
-  while (!await dead.count()) await page.reload(); // they are being read
+  await reloaded(page, dead);
   const id = await dead.textContent();
   await follow(page, page.getByRole("link", { name: "ready", exact: true }));
   await page.getByLabel("Id of an item").fill(id);
   await follow(page, page.getByRole("button", { name: "Find" }));
-  while (!await page.getByText("Failed attempts").count()) await page.reload(); // it is being looked for
-  if (!await page.getByText("no such mailbox").count()) wrong("the page of an item does not say why it has failed");
+  await reloaded(page, page.getByText("no such mailbox"));
   pages.item = page.url().slice(url.length);
   await context.close();
 }

@@ -11,8 +11,8 @@ type Flow struct {
 }
 
 // Since tells how many items came and went since an earlier summary of the same queue; one that is given back in its
-// place has done neither. It asks no server. It is for rates on screens: items that came and went between the two looks
-// may count for more than there were if some have more than 4,000 bytes.
+// place has done neither. It asks no server. It is for rates on screens: where more than a thousand items come and go
+// between two looks, or during one, it may tell too few or too many for a moment.
 func (s Summary) Since(before Summary) (f Flow) {
 	for list, now := range s.ready {
 		was, known := before.ready[list]

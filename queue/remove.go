@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/seed-a3166700/turnstile/queue/internal/claims"
 	"github.com/seed-a3166700/turnstile/queue/internal/segment"
@@ -43,6 +44,9 @@ func (q *Queue) Remove(ctx context.Context, id string) error {
 // Items mostly move from one state to the next in the order in which find looks, so that it meets an item that moves
 // meanwhile. One that goes the other way it meets when it looks again.
 func (r reader) find(ctx context.Context, id string) (located, error) {
+	if id = strings.ToLower(id); !segment.IsID(id) {
+		return located{}, ErrNotFound // without a look: no item has it
+	}
 	var found located
 	err := r.thorough(func(r reader) error {
 		for range 2 {

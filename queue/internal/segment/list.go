@@ -223,12 +223,15 @@ func (l *List) Fills(ctx context.Context, sess *zk.Session) (Fills, error) {
 		return nil, err
 	}
 	list := make(Fills, 0, len(numbers))
-	for at, look := range attempt.Each(sess, l.paths(numbers), (*zk.Batch).Exists) {
+	next := 0
+	for _, look := range attempt.Each(sess, l.paths(numbers), (*zk.Batch).Exists) {
+		n := numbers[next]
+		next++
 		e, err := look.Get(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if n, _ := ParseName(path.Base(at)); e.Exists {
+		if e.Exists {
 			list = append(list, Fill{Segment: n, Created: Creations(e.Stat), Left: int(e.Stat.NumChildren)})
 		}
 	}

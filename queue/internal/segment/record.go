@@ -52,6 +52,12 @@ func NewID() ID {
 // String returns the ID in hexadecimal.
 func (id ID) String() string { return hex.EncodeToString(id[:]) }
 
+// IsID reports whether an ID has that text.
+func IsID(text string) bool {
+	_, err := hex.DecodeString(text)
+	return err == nil && len(text) == hex.EncodedLen(len(ID{}))
+}
+
 // Record is an item as it is stored: a head, followed by the body as it was given.
 type Record struct {
 	ID       ID

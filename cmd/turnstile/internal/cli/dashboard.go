@@ -145,7 +145,7 @@ It serves /livez and /readyz (503 while no server is connected) as well, until a
 	flags.BoolVar(&d.config.Changes, "allow-changes", false,
 		"allow to revoke locks, to pause queues, and to requeue or remove dead letters")
 	flags.BoolVar(&d.config.Data, "show-data", false,
-		"also show the data of nodes and items, to everybody who sees the pages")
+		"also show the data of nodes and items, to all viewers")
 	flags.Var(&d.readFor, "read-for", "stop a reading of everything after this time, and show what was found")
 	command.VariablesOf("dashboard", flags, "listen", "host", "insecure", "allow-changes", "show-data",
 		"user-file", "oidc-issuer", "oidc-client", "oidc-secret-file", "oidc-redirect", "oidc-scope", "oidc-allow",

@@ -52,10 +52,16 @@ func (b *buffer) Write(p []byte) (int, error) {
 // await waits until the buffer has a text.
 func (b *buffer) await(t *testing.T, want string) {
 	t.Helper()
+	b.awaitBehind(t, 0, want)
+}
+
+// awaitBehind waits until the buffer has a text behind its first bytes.
+func (b *buffer) awaitBehind(t *testing.T, first int, want string) {
+	t.Helper()
 	limit := time.After(time.Minute)
 	for {
 		b.mu.Lock()
-		found := strings.Contains(b.b.String(), want)
+		found := strings.Contains(b.b.String()[first:], want)
 		if b.written == nil {
 			b.written = make(chan struct{})
 		}

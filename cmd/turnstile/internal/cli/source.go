@@ -49,8 +49,8 @@ func newSource(access command.Access, client *zk.Client, s *survey.Survey) ensem
 		Items: func(ctx context.Context, path, state string, most int) ([]ensemble.Item, error) {
 			return firstItems(ctx, client, path, state, most)
 		},
-		Item: func(ctx context.Context, path, state, id string) (ensemble.Item, error) {
-			return findItem(ctx, client, path, state, id)
+		Item: func(ctx context.Context, path, state, id string, data bool) (ensemble.Item, error) {
+			return findItem(ctx, client, path, state, id, data)
 		},
 		Node: func(ctx context.Context, path string, data bool) (ensemble.Node, error) {
 			return nodeAt(ctx, client, path, data)
@@ -94,7 +94,7 @@ func countQueue(
 	}
 	counts := ensemble.Queue{
 		Rates: before.After(n, time.Now()), Waiting: n.Waiting,
-		Ready: n.Ready + n.Waiting, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead, Consumers: n.Consumers,
+		Ready: n.Ready, Delayed: n.Delayed, Claimed: n.Claimed, Dead: n.Dead, Consumers: n.Consumers,
 	}
 	if !n.Oldest.IsZero() {
 		counts.Oldest = max(0, time.Since(n.Oldest))
@@ -125,28 +125,37 @@ var itemStates = map[string]queue.State{ //nolint:gochecknoglobals // a table
 	queue.Waiting.String(): queue.Waiting, queue.Dead.String(): queue.Dead,
 }
 
+// maxItemText is how many bytes are kept of each text that an item has: pages cut it, too.
+const maxItemText = 2000
+
+// kept returns the beginning of a text, without the rest of what it was read with.
+func kept(s string) string { return strings.Clone(s[:min(len(s), maxItemText)]) }
+
 // itemOf returns what is told of an item at a glance.
 func itemOf(x queue.Peeked) ensemble.Item {
 	i := ensemble.Item{
 		ID: x.ID, State: x.State.String(), Priority: x.Priority, Attempts: x.Attempts, Bytes: len(x.Body),
-		Put: x.EnqueuedAt, Due: x.DueAt, Died: x.DiedAt, Reason: x.Reason, Group: x.Group, Timeout: x.Timeout,
+		Put: x.EnqueuedAt, Due: x.DueAt, Died: x.DiedAt, Reason: kept(x.Reason), Group: kept(x.Group),
+		Timeout: x.Timeout,
 	}
 	if x.Consumer != nil {
-		i.Consumer = consumerName(x.Consumer)
+		i.Consumer = kept(consumerName(x.Consumer))
 	}
 	return i
 }
 
-// wholeItem returns what is told of an item that is looked at.
-func wholeItem(x queue.Peeked) ensemble.Item {
+// wholeItem returns what is told of an item that is looked at, with its body and headers only if data is set.
+func wholeItem(x queue.Peeked, data bool) ensemble.Item {
 	i := itemOf(x)
 	for _, f := range x.Failures[max(0, len(x.Failures)-ensemble.MaxFailures):] {
-		i.Failures = append(i.Failures, ensemble.Failure(f))
+		i.Failures = append(i.Failures, ensemble.Failure{At: f.At, Reason: kept(f.Reason)})
 	}
-	for _, name := range slices.Sorted(maps.Keys(x.Headers)) {
-		if len(i.Headers) < ensemble.MaxHeaders {
-			i.Headers = append(i.Headers, ensemble.Header{Name: name, Value: x.Headers[name]})
-		}
+	i.Headed = len(x.Headers)
+	if !data {
+		return i
+	}
+	for _, name := range slices.Sorted(maps.Keys(x.Headers))[:min(len(x.Headers), ensemble.MaxHeaders)] {
+		i.Headers = append(i.Headers, ensemble.Header{Name: kept(name), Value: kept(x.Headers[name])})
 	}
 	i.Body = slices.Clone(x.Body[:min(len(x.Body), ensemble.MaxData)])
 	return i
@@ -155,21 +164,21 @@ func wholeItem(x queue.Peeked) ensemble.Item {
 // How much is read of a queue for a page.
 const (
 	listTime  = 5 * time.Second  // for a list
-	listBytes = 8 << 20          // of bodies for a list
-	findTime  = 10 * time.Second // to find one
+	listBytes = 8 << 20          // of bodies, for a list
+	findTime  = 10 * time.Second // to find an item
 	findFirst = 1000             // items in the state that it was in
 )
 
 // firstItems returns the first items of a queue that are in a state.
 func firstItems(ctx context.Context, client *zk.Client, path, state string, most int) ([]ensemble.Item, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, listTime, ensemble.ErrTooMany)
+	ctx, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
 	var list []ensemble.Item
 	bytes := 0
 	for x, err := range queue.ItemsOf(ctx, client, path, itemStates[state]) {
 		switch bytes += len(x.Body); {
 		case err != nil:
-			return list, err
+			return list, tooLong(ctx, client, err)
 		case len(list) == most:
 			return list, nil
 		case bytes > listBytes:
@@ -180,16 +189,26 @@ func firstItems(ctx context.Context, client *zk.Client, path, state string, most
 	return list, nil
 }
 
+// tooLong returns ErrTooMany for an error of reading that has taken too long although a server answers.
+func tooLong(ctx context.Context, client *zk.Client, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) && client.LastError() == nil {
+		return ensemble.ErrTooMany
+	}
+	return err
+}
+
 // findItem returns the item of a queue with an id. It looks first among those that come first in the state that the
 // item may be in: a list has shown it there.
-func findItem(ctx context.Context, client *zk.Client, path, state, id string) (ensemble.Item, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, findTime, ensemble.ErrTooMany)
+func findItem(
+	ctx context.Context, client *zk.Client, path, state, id string, data bool,
+) (ensemble.Item, error) {
+	ctx, cancel := context.WithTimeout(ctx, findTime)
 	defer cancel()
 	if s, ok := itemStates[state]; ok {
 		looked := 0
 		for x, err := range queue.ItemsOf(ctx, client, path, s) {
 			if err == nil && x.ID == id {
-				return wholeItem(x), nil
+				return wholeItem(x, data), nil
 			}
 			if looked++; err != nil || looked == findFirst {
 				break
@@ -201,9 +220,9 @@ func findItem(ctx context.Context, client *zk.Client, path, state, id string) (e
 	case errors.Is(err, queue.ErrNotFound):
 		return ensemble.Item{}, ensemble.ErrNotFound
 	case err != nil:
-		return ensemble.Item{}, err
+		return ensemble.Item{}, tooLong(ctx, client, err)
 	}
-	return wholeItem(x), nil
+	return wholeItem(x, data), nil
 }
 
 // pauseQueue pauses a queue, or resumes it.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/ensemble"
 	"github.com/seed-a3166700/turnstile/queue"
+	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
@@ -80,6 +81,7 @@ func TestItemsAreListedAndFound(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer q.Close(ctx)
+		const none = "00112233445566778899aabbccddeeff"
 		ids := map[string]string{"dead": rejected(t, q, 1)[0]}
 		headers := make(map[string]string)
 		for i := range 2 * ensemble.MaxHeaders {
@@ -110,20 +112,24 @@ func TestItemsAreListedAndFound(t *testing.T) {
 				t.Errorf("%s: got %+v, %v, want none", state, list, err)
 			}
 			for _, hint := range []string{state, "ready", "delayed", ""} {
-				x, err := findItem(ctx, client, "/mail", hint, id)
+				x, err := findItem(ctx, client, "/mail", hint, id, true)
 				if err != nil || x.ID != id || x.State != state {
 					t.Errorf("%s, looked for as %q: got %+v, %v", state, hint, x, err)
 				}
+				bare, err := findItem(ctx, client, "/mail", hint, id, false)
+				if err != nil || bare.ID != id || bare.Body != nil || bare.Headers != nil {
+					t.Errorf("%s: without data got %+v, %v", state, bare, err)
+				}
 				if state == "claimed" && (len(x.Body) != ensemble.MaxData || x.Bytes != 2*ensemble.MaxData ||
-					len(x.Headers) != ensemble.MaxHeaders || x.Consumer == "") {
+					len(x.Headers) != ensemble.MaxHeaders || x.Headed != len(headers) || x.Consumer == "") {
 					t.Errorf("got %+v, want the first of its body and headers, and its consumer", x)
 				}
 			}
 		}
-		if _, err := findItem(ctx, client, "/mail", "dead", "none"); !errors.Is(err, ensemble.ErrNotFound) {
+		if _, err := findItem(ctx, client, "/mail", "dead", none, true); !errors.Is(err, ensemble.ErrNotFound) {
 			t.Errorf("got %v, want that there is none", err)
 		}
-		if _, err := findItem(ctx, client, "/other", "", "none"); !errors.Is(err, queue.ErrNotQueue) {
+		if _, err := findItem(ctx, client, "/other", "", none, true); !errors.Is(err, queue.ErrNotQueue) {
 			t.Errorf("got %v, want that there is no queue", err)
 		}
 		large := queue.Message{Body: make([]byte, 900<<10), Delay: time.Hour}
@@ -136,14 +142,31 @@ func TestItemsAreListedAndFound(t *testing.T) {
 		if !errors.Is(err, ensemble.ErrTooMany) || len(list) < 2 {
 			t.Errorf("got %d, %v, want some, and that they are too large", len(list), err)
 		}
-		srv.Control(func(zktest.Request) zktest.Fault { return zktest.DelayReply(3 * time.Second) })
-		if _, err := findItem(ctx, client, "/mail", "", "none"); !errors.Is(err, ensemble.ErrTooMany) {
-			t.Errorf("got %v, want that it takes too long", err)
+		for _, read := range []func(client *zk.Client) error{
+			func(client *zk.Client) error {
+				_, err := findItem(ctx, client, "/mail", "", none, true)
+				return err
+			},
+			func(client *zk.Client) error {
+				_, err := firstItems(ctx, client, "/mail", "ready", 9)
+				return err
+			},
+		} {
+			slow := srv.Client(t, 40*time.Second)
+			if _, err := slow.Session(ctx); err != nil {
+				t.Fatal(err)
+			}
+			srv.Control(func(zktest.Request) zktest.Fault { return zktest.DelayReply(1500 * time.Millisecond) })
+			if err := read(slow); !errors.Is(err, ensemble.ErrTooMany) {
+				t.Errorf("got %v, want that it takes too long", err)
+			}
+			srv.Control(nil)
 		}
-		if _, err := firstItems(ctx, client, "/mail", "ready", 9); !errors.Is(err, ensemble.ErrTooMany) {
-			t.Errorf("got %v, want that it takes too long", err)
+		srv.Cut()
+		defer srv.Heal()
+		if _, err := findItem(ctx, client, "/mail", "", none, true); !errors.Is(err, zk.ErrNotConnected) {
+			t.Errorf("got %v, want that no server answers", err)
 		}
-		srv.Control(nil)
 	})
 }
 

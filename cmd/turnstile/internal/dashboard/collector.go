@@ -47,8 +47,9 @@ type collector struct {
 	queue     shelf[string, queueRead]
 	items     shelf[itemList, itemsRead]
 	item      shelf[itemID, itemRead]
-	listing   *turns
-	finding   *turns
+	listTurns *turns
+	findTurns *turns
+	data      bool // bodies and headers of items may be shown
 	node      shelf[string, nodeRead]
 
 	mu       sync.Mutex // guards the fields below
@@ -84,10 +85,8 @@ type (
 		records []lock.Record
 	}
 	queueRead struct {
-		counts  ensemble.Queue
-		counted bool // err is only about dead letters
-		dead    []ensemble.Item
-		err     error
+		counts ensemble.Queue
+		err    error
 	}
 	nodeRead struct {
 		node ensemble.Node
@@ -106,7 +105,7 @@ type facts struct {
 func newCollector(ctx context.Context, source ensemble.Source, data bool) *collector {
 	c := &collector{
 		source: source, ctx: ctx, started: time.Now(), past: make(ensemble.History), series: newSeries(),
-		looked: make(map[string]time.Time), listing: newTurns(), finding: newTurns(),
+		looked: make(map[string]time.Time), listTurns: newTurns(), findTurns: newTurns(), data: data,
 	}
 	c.waiting = reading[map[string]ensemble.Line]{
 		every: time.Second,
@@ -161,9 +160,6 @@ func newCollector(ctx context.Context, source ensemble.Source, data bool) *colle
 		every: 2 * time.Second,
 		read: func(ctx context.Context, path string, last queueRead) (r queueRead) {
 			r.counts, r.err = source.Queue(ctx, path, maxWorking, last.counts.Rates)
-			if r.counted = r.err == nil; r.counted && r.counts.Dead > 0 {
-				r.dead, r.err = source.Items(ctx, path, "dead", maxDead)
-			}
 			return r
 		},
 	}

@@ -19,11 +19,12 @@ import (
 )
 
 const (
-	maxItems  = 100             // of a state, those that come first
-	listEvery = 5 * time.Second // a list is read no more often than that,
-	findEvery = 10 * time.Second
-	missEvery = 5 * time.Minute // and an item that was not found is looked for
-	maxTurns  = 4               // so many readings wait for their turn
+	maxItems = 100 // of a state, those that come first
+
+	listEvery = 5 * time.Second  // so often a list is read, at most
+	findEvery = 10 * time.Second // so often an item is looked for, at most,
+	findRest  = 20               // and not before so many times as long as the last time took: it may be read from afar
+	maxTurns  = 4                // so many readings wait for their turn
 )
 
 // An itemList is the items of a queue that are in a state.
@@ -40,13 +41,14 @@ type itemsRead struct {
 type itemRead struct {
 	item ensemble.Item
 	err  error
-	at   time.Time
+	at   time.Time     // when it was looked for; zero if never
+	took time.Duration // how long that took
 }
 
-// errCrowd is why something is not read.
-var errCrowd = errors.New("too many others are reading items")
+// errTurns is why something is not read.
+var errTurns = errors.New("too many others are reading items")
 
-// turns lets one reading go on at a time. Viewers may ask for any number of items, and each may take long to find.
+// turns lets one reading happen at a time. Viewers may ask for any number of items, and each may take long to find.
 type turns struct {
 	taken   chan struct{}
 	waiting atomic.Int32
@@ -58,7 +60,7 @@ func newTurns() *turns { return &turns{taken: make(chan struct{}, 1)} }
 func (t *turns) take(ctx context.Context) (giveBack func(), err error) {
 	defer t.waiting.Add(-1)
 	if t.waiting.Add(1) > maxTurns {
-		return nil, errCrowd
+		return nil, errTurns
 	}
 	select {
 	case t.taken <- struct{}{}:
@@ -69,9 +71,12 @@ func (t *turns) take(ctx context.Context) (giveBack func(), err error) {
 }
 
 // readItems reads a list of items.
-func (c *collector) readItems(ctx context.Context, of itemList, _ itemsRead) (r itemsRead) {
-	giveBack, err := c.listing.take(ctx)
-	if err != nil {
+func (c *collector) readItems(ctx context.Context, of itemList, last itemsRead) (r itemsRead) {
+	giveBack, err := c.listTurns.take(ctx)
+	switch {
+	case err != nil && last.list != nil:
+		return last
+	case err != nil:
 		return itemsRead{err: err}
 	}
 	defer giveBack()
@@ -79,20 +84,22 @@ func (c *collector) readItems(ctx context.Context, of itemList, _ itemsRead) (r 
 	return r
 }
 
-// findItem looks for an item. One that was not found is looked for again much later: a page that is left open would
-// have the whole queue read again and again.
+// findItem looks for an item. A page that is left open must not have a long queue read again and again.
 func (c *collector) findItem(ctx context.Context, of itemID, last itemRead) (r itemRead) {
-	missed := errors.Is(last.err, ensemble.ErrNotFound) || errors.Is(last.err, ensemble.ErrTooMany)
-	if missed && time.Since(last.at) < missEvery {
+	if time.Since(last.at) < findRest*last.took {
 		return last
 	}
-	giveBack, err := c.finding.take(ctx)
-	if err != nil {
+	giveBack, err := c.findTurns.take(ctx)
+	switch {
+	case err != nil && !last.at.IsZero():
+		return last
+	case err != nil:
 		return itemRead{err: err}
 	}
 	defer giveBack()
-	r.item, r.err = c.source.Item(ctx, of.path, cmp.Or(last.item.State, of.state), of.id)
-	r.at = time.Now()
+	begun := time.Now()
+	r.item, r.err = c.source.Item(ctx, of.path, cmp.Or(last.item.State, of.state), of.id, c.data)
+	r.at, r.took = time.Now(), time.Since(begun)
 	return r
 }
 
@@ -118,7 +125,7 @@ func (p *page) newQueueItems(r *http.Request) queueItems {
 // itemLink returns a link to the page of an item.
 func itemLink(path string, x ensemble.Item) link {
 	l := link{Text: clean(x.ID)}
-	if len(path)+len(x.ID) <= maxLink {
+	if len(path)+len(x.ID) <= maxLink && strings.Trim(x.ID, "0") != "" { // what is not an item has no id of its own
 		l.Href = "item?" + url.Values{"path": {path}, "state": {x.State}, "id": {x.ID}}.Encode()
 	}
 	return l
@@ -205,10 +212,9 @@ func (p *page) itemRow(path string, x ensemble.Item) itemRow {
 type itemBody struct {
 	queueItems
 
-	Sought   bool   // an id was given
-	Problem  string // why it is not shown
-	Item     *itemFacts
-	ShowData bool
+	Sought  bool   // an id was given
+	Problem string // why it is not shown
+	Item    *itemFacts
 }
 
 // itemFacts is what a page shows of an item.
@@ -220,6 +226,8 @@ type itemFacts struct {
 	Consumer, Group, TimeLimit, Reason string
 	Failures                           []failureRow
 	Headers                            []ensemble.Header
+	HeadersMore                        int
+	Hidden                             bool // its body and headers are not shown
 	Data                               command.Text
 	DataMore                           int // bytes that are not shown
 }
@@ -231,9 +239,9 @@ type failureRow struct {
 
 func (d *Dashboard) itemPage(r *http.Request) *page {
 	p := d.newPage(r, "item", "Item")
-	b := itemBody{queueItems: p.newQueueItems(r), ShowData: d.cfg.Data}
+	b := itemBody{queueItems: p.newQueueItems(r)}
 	v := r.URL.Query()
-	id := strings.TrimSpace(head(v.Get("id"), maxFilter))
+	id := strings.ToLower(strings.TrimSpace(head(v.Get("id"), maxFilter)))
 	if b.Sought = id != ""; b.Sought {
 		p.Title = clean(id)
 	}
@@ -262,7 +270,8 @@ func (d *Dashboard) itemPage(r *http.Request) *page {
 func (p *page) itemFacts(x ensemble.Item) *itemFacts {
 	f := &itemFacts{
 		State: x.State, Attempts: x.Attempts, Priority: x.Priority, Bytes: x.Bytes,
-		Put: p.ago(x.Put), Died: p.ago(x.Died), Due: stamp(x.Due),
+		Hidden: !p.cfg.Data && x.Bytes+x.Headed > 0,
+		Put:    p.ago(x.Put), Died: p.ago(x.Died), Due: stamp(x.Due),
 		Consumer: clean(x.Consumer), Group: clean(x.Group), Reason: clean(x.Reason),
 	}
 	if x.Timeout > 0 {
@@ -275,6 +284,7 @@ func (p *page) itemFacts(x ensemble.Item) *itemFacts {
 		for _, h := range x.Headers {
 			f.Headers = append(f.Headers, ensemble.Header{Name: clean(h.Name), Value: clean(h.Value)})
 		}
+		f.HeadersMore = x.Headed - len(x.Headers)
 		f.Data, f.DataMore = command.PrintableLines(string(x.Body)), x.Bytes-len(x.Body)
 	}
 	return f

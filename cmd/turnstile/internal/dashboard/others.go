@@ -4,6 +4,7 @@ package dashboard
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -100,6 +101,7 @@ type queueRow struct {
 	Queue                         link
 	Known, Classic                bool
 	Ready, Delayed, Claimed, Dead int
+	Waiting                       int // behind others of their group
 	Oldest                        when
 	In, Out                       string // a second; empty if not known
 	Paused                        bool
@@ -138,7 +140,7 @@ func (p *page) queues(q query) (list []queueRow, more int) {
 		row := queueRow{Queue: linkTo("queue", e.Path), Classic: e.Kind == survey.ClassicQueue}
 		if n, ok := counts[e.Path]; ok {
 			row.Known, row.Ready, row.Delayed, row.Claimed, row.Dead = true, n.Ready, n.Delayed, n.Claimed, n.Dead
-			row.Paused = n.Paused != ""
+			row.Waiting, row.Paused = n.Waiting, n.Paused != ""
 			row.rates(n.Rates)
 			if n.Oldest > 0 {
 				row.Oldest = p.ago(at.Add(-n.Oldest).Round(time.Second))
@@ -159,6 +161,7 @@ func (d *Dashboard) queuesPage(r *http.Request) *page {
 	b.Uncounted = max(0, p.facts.queues-ensemble.MaxQueues)
 	b.Columns = []column{
 		q.orderedBy("queues", "Queue", "path", ""), q.orderedBy("queues", "Ready", "ready", "n"),
+		{Name: "Waiting", Class: "n wide"},
 		{Name: "Delayed", Class: "n wide"},
 		{Name: "Claimed", Class: "n wide"},
 		q.orderedBy("queues", "Dead", "dead", "n"),
@@ -227,7 +230,7 @@ func (d *Dashboard) queuePage(r *http.Request) *page {
 	if b.There && !b.Classic {
 		read, at := d.collector.queue.get(p.ctx, d.collector, path)
 		n := read.counts
-		b.Read, b.Known = !at.IsZero(), read.counted
+		b.Read, b.Known = !at.IsZero(), !at.IsZero() && read.err == nil
 		if read.err != nil {
 			b.Error = clean(command.OneLine(read.err))
 		}
@@ -238,14 +241,14 @@ func (d *Dashboard) queuePage(r *http.Request) *page {
 			b.Oldest = p.ago(at.Add(-n.Oldest).Round(time.Second))
 		}
 		b.Parts = []queuePart{
-			{Name: itemsLink(path, "Ready"), Look: "one", N: n.Ready - n.Waiting},
+			{Name: itemsLink(path, "Ready"), Look: "one", N: n.Ready},
 			{Name: itemsLink(path, "Waiting"), Look: "three", N: n.Waiting},
 			{Name: itemsLink(path, "Delayed"), Look: "two", N: n.Delayed},
 			{Name: itemsLink(path, "Claimed"), Look: "good", N: n.Claimed},
 			{Name: itemsLink(path, "Dead"), Look: "bad", N: n.Dead},
 		}
 		b.rates(n.Rates)
-		all, x := max(1, n.Ready+n.Delayed+n.Claimed+n.Dead), 0
+		all, x := max(1, n.Ready+n.Waiting+n.Delayed+n.Claimed+n.Dead), 0
 		for i := range b.Parts {
 			part := &b.Parts[i]
 			part.X, part.Width = x, part.N*stripWidth/all
@@ -258,13 +261,19 @@ func (d *Dashboard) queuePage(r *http.Request) *page {
 			b.Working = append(b.Working, workingRow{clean(c.ID), clean(c.Who), c.Session, p.ago(c.Since), c.Claimed})
 		}
 		b.WorkingMore = max(0, n.Consumers-len(b.Working))
-		for _, dead := range read.dead {
-			b.Dead = append(b.Dead, deadRow{
-				itemLink(path, dead), clean(dead.Reason), p.ago(dead.Died), dead.Attempts,
-			})
+		if n.Dead > 0 {
+			letters, _ := d.collector.items.get(p.ctx, d.collector, itemList{path, "dead"})
+			if letters.err != nil && !errors.Is(letters.err, ensemble.ErrTooMany) { // there are more, as it says anyway
+				b.Error = clean(command.OneLine(letters.err))
+			}
+			for _, dead := range letters.list[:min(len(letters.list), maxDead)] {
+				b.Dead = append(b.Dead, deadRow{
+					itemLink(path, dead), clean(dead.Reason), p.ago(dead.Died), dead.Attempts,
+				})
+			}
 		}
 		b.More = max(0, n.Dead-len(b.Dead))
-		if read.counted {
+		if b.Known {
 			b.Buttons, b.DeadButtons = d.queueButtons(path, n)
 		}
 	}

@@ -150,7 +150,7 @@ func (d *Dashboard) countsOf(ctx context.Context, path string) (n ensemble.Queue
 	}
 	read, at := d.collector.queue.get(ctx, d.collector, path)
 	switch {
-	case read.err != nil && !read.counted:
+	case read.err != nil:
 		return n, "Its items cannot be read: " + clean(command.OneLine(read.err))
 	case at.IsZero():
 		return n, "Its items are being counted: load this page again."

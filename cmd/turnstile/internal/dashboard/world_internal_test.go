@@ -110,11 +110,14 @@ func (w *world) source() ensemble.Source {
 			}
 			return list, nil
 		},
-		Item: func(_ context.Context, path, state, id string) (ensemble.Item, error) {
+		Item: func(_ context.Context, path, state, id string, data bool) (ensemble.Item, error) {
 			w.ask("item")
 			i, ok := w.items[id]
 			if !ok {
 				return i, ensemble.ErrNotFound
+			}
+			if !data {
+				i.Headers, i.Body = nil, nil
 			}
 			return i, nil
 		},
@@ -220,7 +223,8 @@ func ordinary() (*world, *survey.Snapshot) {
 			ID: "item7", State: "dead", Attempts: 20, Priority: 5, Bytes: 2000, Put: time.Now(), Died: time.Now(),
 			Reason: "20 attempts failed", Group: "customer-7", Timeout: 30 * time.Second,
 			Failures: []ensemble.Failure{{At: time.Now(), Reason: "the first"}, {At: time.Now(), Reason: "the last"}},
-			Headers:  []ensemble.Header{{Name: "traceparent", Value: "00-1"}}, Body: []byte("to: <ann>\nhidden\x1b"),
+			Headed:   3, Headers: []ensemble.Header{{Name: "traceparent", Value: "00-1"}},
+			Body: []byte("to: <ann>\nhidden\x1b"),
 		}},
 		sessions: []ensemble.Session{{ID: 0x77, Address: "10.0.0.7:1234", Timeout: 10 * time.Second, Ephemerals: 3}},
 		lacks:    []string{"cons is not told"},

@@ -5,6 +5,7 @@ package ensemble
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/queue"
@@ -12,7 +13,7 @@ import (
 
 const (
 	rateOver = 10 * time.Second // looks further back than that do not count, if there are others
-	rateGap  = time.Minute      // after a longer time without a look the rates begin anew
+	rateGap  = time.Minute      // after a longer time without a look there are no rates until the next one
 )
 
 // Rates tell how many items of a queue come and go a second. They are of the last ten seconds, or since the last look
@@ -38,7 +39,7 @@ func (r Rates) After(s queue.Summary, now time.Time) Rates {
 		return next
 	}
 	last := r.totals[len(r.totals)-1]
-	// While a machine sleeps, its wall clock alone goes on.
+	// The wall clock counts the time in which the machine slept, too.
 	if max(now.Sub(last.at), now.Round(0).Sub(last.at.Round(0))) > rateGap {
 		return next
 	}
@@ -53,6 +54,17 @@ func (r Rates) After(s queue.Summary, now time.Time) Rates {
 		next.In, next.Out = float64(last.in-first.in)/took, float64(last.out-first.out)/took
 	}
 	return next
+}
+
+// Count returns a number of items in six characters at most.
+func Count(n int) string {
+	switch {
+	case n < 1_000_000:
+		return strconv.Itoa(n)
+	case n < 100_000_000:
+		return strconv.Itoa(n/1000) + "k"
+	}
+	return strconv.Itoa(min(n/1_000_000, 99_999)) + "M"
 }
 
 // Rate returns a number a second in six characters at most.

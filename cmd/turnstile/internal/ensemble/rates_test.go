@@ -71,8 +71,15 @@ func TestRatesAreThoseOfTheLastSeconds(t *testing.T) {
 	})
 }
 
-func TestRatesAreShort(t *testing.T) {
+func TestNumbersAreShort(t *testing.T) {
 	t.Parallel()
+	for n, want := range map[int]string{
+		0: "0", 999_999: "999999", 1_234_567: "1234k", 99_999_999: "99999k", 100_000_000: "100M", 1 << 62: "99999M",
+	} {
+		if got := ensemble.Count(n); got != want || len(got) > 6 {
+			t.Errorf("%d: got %q, want %q", n, got, want)
+		}
+	}
 	for n, want := range map[float64]string{
 		0: "0", 0.04: "<0.1", 0.1: "0.1", 9.94: "9.9", 9.96: "10", 431.6: "432", 99_999: "99999", 1e5: "100k",
 		1e300: "9999k",

@@ -32,9 +32,9 @@ type Source struct {
 	// Items returns the first items of a queue that are in a state, without bodies, headers and failures, and
 	// ErrTooMany behind some if all would be too much to read.
 	Items func(ctx context.Context, path, state string, most int) ([]Item, error)
-	// Item returns the item of a queue with an id, which may be in that state: ErrNotFound if there is none, ErrTooMany
-	// if it would take too long to look at all.
-	Item func(ctx context.Context, path, state, id string) (Item, error)
+	// Item returns the item of a queue with an id, which may be in that state, and with its body and headers only if
+	// data is set: ErrNotFound if there is none, ErrTooMany if it would take too long to look at all.
+	Item func(ctx context.Context, path, state, id string, data bool) (Item, error)
 	// Node reads a node, with its data only if that is set.
 	Node     func(ctx context.Context, path string, data bool) (Node, error)
 	Sessions func(ctx context.Context) (list []Session, lacks []string)
@@ -60,7 +60,7 @@ type Queue struct {
 	Paused                        string     // who has paused it, and why; empty if it is not
 	Consumers                     int        // how many there are
 	Busiest                       []Consumer // those that were asked for
-	Waiting                       int        // of Ready: behind others of their group
+	Waiting                       int        // behind others of their group
 	Rates                         Rates
 }
 
@@ -105,6 +105,7 @@ type Item struct {
 	Group              string
 	Timeout            time.Duration
 	Failures           []Failure // the latest, MaxFailures at most
+	Headed             int       // how many headers it has
 	Headers            []Header  // MaxHeaders at most
 	Body               []byte    // its first MaxData bytes
 }

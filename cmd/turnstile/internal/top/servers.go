@@ -23,6 +23,7 @@ func (m *model) queuesPage() page {
 			{name: "PATH", grow: 1, middle: true},
 			count("READY", 7), count("DELAYED", 7), count("CLAIMED", 7), count("DEAD", 6), count("OLDEST", 6),
 			count("IN/S", 6), count("OUT/S", 6),
+			{name: "WAITING", width: 7, right: true, from: wideScreen},
 			{name: "CONSUMERS", width: 9, right: true, from: wideScreen},
 		},
 		empty: "There is no queue.",
@@ -38,7 +39,7 @@ func (m *model) queuesPage() page {
 		r := row{key: e.Path, path: e.Path, search: e.Path, cells: []cell{{clean(e.Path), plain}}}
 		q, ok := m.queues[e.Path]
 		number := func(n int, look look) {
-			c := cell{short(n), look}
+			c := cell{ensemble.Count(n), look}
 			if n == 0 {
 				c.look = faint
 			}
@@ -65,6 +66,7 @@ func (m *model) queuesPage() page {
 			}
 			r.cells = append(r.cells, rate)
 		}
+		number(q.Waiting, plain)
 		number(q.Consumers, plain)
 		p.rows = append(p.rows, r)
 	}
@@ -72,14 +74,6 @@ func (m *model) queuesPage() page {
 		p.top = append(p.top, fmt.Sprintf("Only the first %d queues are counted.", ensemble.MaxQueues))
 	}
 	return p
-}
-
-// short returns a number of items in six characters at most, up to a billion.
-func short(n int) string {
-	if n < 1_000_000 {
-		return strconv.Itoa(n)
-	}
-	return strconv.Itoa(n/1000) + "k"
 }
 
 // sessionsPage are the sessions.

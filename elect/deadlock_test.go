@@ -49,8 +49,8 @@ func TestDeadlockThroughAnElectionEnds(t *testing.T) {
 			t.Parallel()
 			srv := zktest.Run(t)
 			told := make(chan elect.Event, 10)
-			one, two := srv.Client(t, 10*time.Second), srv.Client(t, 10*time.Second)
-			three := srv.Client(t, 10*time.Second)
+			one, two := srv.Client(t, time.Minute), srv.Client(t, time.Minute)
+			three := srv.Client(t, time.Minute)
 			leader, err := campaignInside(t.Context(), t, one, layout, told)
 			if err != nil {
 				t.Fatal(err)
@@ -106,7 +106,7 @@ func TestElectionsOfOtherLayoutsAreNoDeadlock(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
 	told := make(chan elect.Event, 10)
-	one, two, three := srv.Client(t, 10*time.Second), srv.Client(t, 10*time.Second), srv.Client(t, 10*time.Second)
+	one, two, three := srv.Client(t, time.Minute), srv.Client(t, time.Minute), srv.Client(t, time.Minute)
 	latch, err := campaignInside(t.Context(), t, one, elect.LeaderLatch, told)
 	if err != nil {
 		t.Fatal(err)

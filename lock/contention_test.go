@@ -222,7 +222,7 @@ func noOrphans(t *testing.T, l *zktest.Link) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*workerTimeout)
 	defer cancel()
-	sess := session(t, l.Client(t, workerTimeout))
+	sess := session(t, l.Client(t, time.Minute))
 	for {
 		names, _, watch, err := sess.ChildrenW(ctx, path)
 		switch {

@@ -183,7 +183,7 @@ func TestDeadlockOfOneProcessIsFoundWithoutTheServer(t *testing.T) {
 func TestDeadlockOfReadersEnds(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
-	one, two := rwPair(t, srv.Client(t, 10*time.Second)), rwPair(t, srv.Client(t, 10*time.Second))
+	one, two := rwPair(t, srv.Client(t, time.Minute)), rwPair(t, srv.Client(t, time.Minute))
 	h1, err := one[0].RLock(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -230,7 +230,7 @@ func TestReportedDeadlockIsShownWhileItLasts(t *testing.T) {
 	var locks [2][2]*lock.Mutex
 	told := make(chan lock.Event, 10)
 	for i := range holds {
-		client := srv.Client(t, 10*time.Second)
+		client := srv.Client(t, time.Minute)
 		for j := range locks[i] {
 			m, err := lock.NewMutex(client, fmt.Sprint("/l", j), lock.Config{Hooks: lock.Hooks{
 				Deadlock: func(e lock.Event) { told <- e },
@@ -268,7 +268,7 @@ func TestReportedDeadlockIsShownWhileItLasts(t *testing.T) {
 	if !paths["/l0"] || !paths["/l1"] {
 		t.Error(paths)
 	}
-	watcher := srv.Client(t, 10*time.Second)
+	watcher := srv.Client(t, time.Minute)
 	found, err := lock.Deadlocks(t.Context(), watcher, "")
 	if err != nil || len(found) != 1 || !found[0].Confirmed || len(found[0].Steps) != 2 {
 		t.Errorf("%+v, %v", found, err)
@@ -313,43 +313,44 @@ func TestReportedDeadlockIsShownWhileItLasts(t *testing.T) {
 // What costs nothing: a wait outside of holds, a short one inside of a hold, and a long one with IgnoreDeadlock.
 func TestOrdinaryWaitsTellNobody(t *testing.T) {
 	t.Parallel()
-	srv := zktest.Run(t)
-	srv.Control(func(r zktest.Request) zktest.Fault {
-		if strings.HasPrefix(r.Path, "/turnstile") {
-			t.Errorf("request %+v", r)
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+		srv.Control(func(r zktest.Request) zktest.Fault {
+			if strings.HasPrefix(r.Path, "/turnstile") {
+				t.Errorf("request %+v", r)
+			}
+			return zktest.Pass
+		})
+		client, other := srv.Client(t, time.Minute), srv.Client(t, time.Minute)
+		outside := mustMutex(t, other, "/b", lock.Config{})
+		ignored := mustMutex(t, client, "/b", lock.Config{OnDeadlock: lock.IgnoreDeadlock})
+		short := mustMutex(t, client, "/b", lock.Config{})
+		h, err := mustMutex(t, client, "/a", lock.Config{}).Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
 		}
-		return zktest.Pass
+		blocker, err := outside.Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, wait := range []struct {
+			in   func() context.Context
+			m    *lock.Mutex
+			time time.Duration
+		}{
+			{t.Context, outside, 300 * time.Millisecond},
+			{h.Context, ignored, 300 * time.Millisecond},
+			{h.Context, short, 20 * time.Millisecond},
+		} {
+			ctx, cancel := context.WithTimeout(wait.in(), wait.time)
+			if _, err := wait.m.Lock(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v", err)
+			}
+			cancel()
+		}
+		if err := errors.Join(blocker.Unlock(), h.Unlock()); err != nil {
+			t.Error(err)
+		}
 	})
-	client, other := srv.Client(t, 10*time.Second), srv.Client(t, 10*time.Second)
-	outside := mustMutex(t, other, "/b", lock.Config{})
-	ignored := mustMutex(t, client, "/b", lock.Config{OnDeadlock: lock.IgnoreDeadlock})
-	short := mustMutex(t, client, "/b", lock.Config{})
-	h, err := mustMutex(t, client, "/a", lock.Config{}).Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocker, err := outside.Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, wait := range []struct {
-		in   func() context.Context
-		m    *lock.Mutex
-		time time.Duration
-	}{
-		{t.Context, outside, 300 * time.Millisecond},
-		{h.Context, ignored, 300 * time.Millisecond},
-		{h.Context, short, 20 * time.Millisecond},
-	} {
-		ctx, cancel := context.WithTimeout(wait.in(), wait.time)
-		if _, err := wait.m.Lock(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v", err)
-		}
-		cancel()
-	}
-	if err := errors.Join(blocker.Unlock(), h.Unlock()); err != nil {
-		t.Error(err)
-	}
 }
 
 func mustMutex(t *testing.T, client *zk.Client, path string, cfg lock.Config) *lock.Mutex {
@@ -365,10 +366,10 @@ func mustMutex(t *testing.T, client *zk.Client, path string, cfg lock.Config) *l
 func TestForeignRecordsOfWaitsCountForNothing(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
-	client := srv.Client(t, 10*time.Second)
+	client := srv.Client(t, time.Minute)
 	told := make(chan lock.Event, 1)
 	cfg := lock.Config{OnDeadlock: lock.FailWait, Hooks: lock.Hooks{Deadlock: func(e lock.Event) { told <- e }}}
-	a, b := mustMutex(t, client, "/a", cfg), mustMutex(t, srv.Client(t, 10*time.Second), "/b", lock.Config{})
+	a, b := mustMutex(t, client, "/a", cfg), mustMutex(t, srv.Client(t, time.Minute), "/b", lock.Config{})
 	h, err := a.Lock(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -377,7 +378,7 @@ func TestForeignRecordsOfWaitsCountForNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stranger := srv.Client(t, 10*time.Second)
+	stranger := srv.Client(t, time.Minute)
 	sess, err := stranger.Session(t.Context())
 	if err != nil {
 		t.Fatal(err)

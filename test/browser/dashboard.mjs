@@ -83,7 +83,7 @@ async function withoutScripts() {
   await reloaded(page, resume);
   if (!await page.getByText("mail is down").count()) wrong("the page of a queue does not say why it is paused");
 
-  await follow(page, page.getByRole("main").getByRole("link", { name: "Dead", exact: true }));
+  await follow(page, page.getByRole("main").getByRole("link", { name: "Dead items", exact: true }));
   const dead = page.locator("tbody th a.path");
   await reloaded(page, dead);
   const id = await dead.textContent();

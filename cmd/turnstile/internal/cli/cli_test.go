@@ -28,7 +28,14 @@ import (
 func TestMain(m *testing.M) {
 	if name := filepath.Base(os.Args[0]); name != "turnstile" && name != "puppet" {
 		heedSignals()
-		_ = os.Setenv("GORACE", quickExit) // the name and the value are valid
+		for name, value := range map[string]string{
+			"GORACE": quickExit,
+			// On a loaded machine a process may stand still for seconds: no hold is lost by that, and no command
+			// killed, unless a test asks for less. A server grants 40 s at most by default.
+			"TURNSTILE_SESSION_TIMEOUT": "40s", "TURNSTILE_GRACE": "5s",
+		} {
+			_ = os.Setenv(name, value) // they are valid
+		}
 	}
 	testscript.Main(m, map[string]func(){
 		"turnstile": func() { cli.MainWith(os.Getenv("SETTINGS")) }, // none of the machine that the tests run on

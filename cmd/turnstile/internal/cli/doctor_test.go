@@ -69,7 +69,7 @@ func TestDoctorOfTheEmbeddedServersSettings(t *testing.T) {
 	for range 16 {
 		srv.Session(t, 8*time.Second)
 	}
-	list = diagnose(t, 0, srv.Addr(), "--admin-port", "0")
+	list = diagnose(t, 0, srv.Addr(), "--admin-port", "0", "--session-timeout", "10s")
 	wantFinding(t, list, "timeout", "warning", "8s, not 10s")
 	wantFinding(t, list, "connections", "warning", "127.0.0.1 has ")
 }

@@ -77,7 +77,7 @@ func TestGroupIsGoneBeforeAnybodyElseCanLead(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
 	r := start(t, "elect", "--once", "--connect", srv.Addr(), "--session-timeout", sessionTimeout, "--grace",
-		"300ms", "/e", "--", "puppet", "parent")
+		grace, "/e", "--", "puppet", "parent")
 	rest := wantGroupGoneInTime(t, srv, "/e", r)
 	if got := strings.Count(rest, "got 15\n"); got != 2 {
 		t.Errorf("%d processes of the group got SIGTERM, want 2", got)

@@ -246,7 +246,7 @@ func TestGroupIsGoneBeforeAnybodyElseIsGivenTheItem(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
 	putNumbers(t, srv.Addr(), 1)
-	r := start(t, "queue", "take", "--connect", srv.Addr(), "--session-timeout", sessionTimeout, "--grace", "300ms",
+	r := start(t, "queue", "take", "--connect", srv.Addr(), "--session-timeout", sessionTimeout, "--grace", grace,
 		"/q", "--", "puppet", "parent")
 	rest := wantGroupGoneInTime(t, srv, "/q/consumers", r)
 	if got := strings.Count(rest, "got 15\n"); got != 2 {
@@ -395,7 +395,7 @@ func TestPutGivesUpWhenTheServerHasGoneAndSaysWhatIsIn(t *testing.T) {
 		if in, err = cmd.StdinPipe(); err != nil { // stays open
 			t.Fatal(err)
 		}
-	}, "queue", "put", "--lines", "--connect", addr, "--session-timeout", "2s", "--connect-timeout", "4s", "/q")
+	}, "queue", "put", "--lines", "--connect", addr, "--session-timeout", "10s", "--connect-timeout", "4s", "/q")
 	if _, err := io.WriteString(in, "one\n"); err != nil {
 		t.Fatal(err)
 	}

@@ -341,7 +341,8 @@ func TestItemsAreWorkedOnAgainWhetherTheSessionHasEndedOrNot(t *testing.T) {
 	t.Parallel()
 	for _, expires := range []bool{false, true} {
 		srv := zktest.Run(t, zktest.SessionTimeouts(100*time.Millisecond, time.Minute))
-		r := shareItems(t, t.TempDir(), srv.Addr(), "one", `echo $TURNSTILE_ITEM $TURNSTILE_TOKEN; exec sleep 1000`)
+		r := shareItems(t, t.TempDir(), srv.Addr(), "one", `echo $TURNSTILE_ITEM $TURNSTILE_TOKEN; exec sleep 1000`,
+			shortly...)
 		tokens := make(map[string]int64) // of each item the latest
 		// each reads until all items have run, with newer tokens if that is wanted. On a busy machine a session of two
 		// seconds may be uncertain for a moment at any time, so commands may run once more.

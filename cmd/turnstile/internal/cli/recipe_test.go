@@ -18,15 +18,21 @@ import (
 )
 
 // shareItems starts "turnstile share" for the items a to d, in dir, with a line for the shell.
-func shareItems(t *testing.T, dir, server, id, line string) *running {
+func shareItems(t *testing.T, dir, server, id, line string, flags ...string) *running {
 	t.Helper()
 	file := filepath.Join(dir, "items")
 	if err := os.WriteFile(file, []byte("a\nb\n\nc\nd\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return startWith(t, func(c *exec.Cmd) { c.Dir = dir }, "share", "-v", "--connect", server,
-		"--session-timeout", "2s", "--settle", "0.05", "--id", id, "/items", "--items-file", file, "-c", line)
+	args := append([]string{
+		"share", "-v", "--connect", server, "--settle", "0.05", "--id", id, "--items-file", file, "-c", line,
+	}, flags...)
+	return startWith(t, func(c *exec.Cmd) { c.Dir = dir }, append(args, "/items")...)
 }
+
+// shortly are flags for a session that ends soon. On a busy machine it may be uncertain for a moment at any time, and
+// commands run again.
+var shortly = []string{"--session-timeout", "2s"} //nolint:gochecknoglobals // a constant
 
 // itemLines returns the next n lines, sorted.
 func (r *running) itemLines(n int) []string {
@@ -44,8 +50,7 @@ func TestItemsOfAKilledProcessPassOn(t *testing.T) {
 	srv := zktest.Run(t, zktest.SessionTimeouts(100*time.Millisecond, time.Minute))
 	dir := t.TempDir()
 	const line = `echo $TURNSTILE_ITEM; exec sleep 1000`
-	a := shareItems(t, dir, srv.Addr(), "one", line)
-	// On a busy machine a session may be uncertain for a moment, and commands run again.
+	a := shareItems(t, dir, srv.Addr(), "one", line, shortly...)
 	has := make(map[string]bool)
 	for len(has) < 4 {
 		has[a.line()] = true
@@ -78,7 +83,8 @@ func TestACommandThatIgnoresSIGTERMIsKilledBeforeItsItemPassesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := shareItems(t, dir, srv.Addr(), "one",
-		`trap '' TERM; echo $$ >pid-$TURNSTILE_ITEM; echo up; while test -e run; do sleep 0.01; done`)
+		`trap '' TERM; echo $$ >pid-$TURNSTILE_ITEM; echo up; while test -e run; do sleep 0.01; done`,
+		"--grace", "0.1")
 	t.Cleanup(func() { _ = os.Remove(run) }) // so that commands that stay can end
 	a.itemLines(4)
 	b := shareItems(t, dir, srv.Addr(), "two",
@@ -97,7 +103,7 @@ func TestACommandOfAnItemThatFailsIsRunAgain(t *testing.T) {
 		"-c", `echo $TURNSTILE_ITEM $TURNSTILE_ID; test -e once && exec sleep 1000; touch once; exit 3`, "--id", "me")
 	a.wantLine("x me")
 	a.wantLine("x me")
-	a.wantStderr("/items: item x: exit code 3, again in 50ms")
+	a.stderr.await(t, "/items: item x: exit code 3, again in 50ms")
 	a.signal(syscall.SIGINT)
 	a.wantCode(0)
 }

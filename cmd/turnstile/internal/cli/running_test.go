@@ -96,7 +96,7 @@ func startWith(t *testing.T, change func(*exec.Cmd), args ...string) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &running{t: t, cmd: turnstile(args...), out: out, lines: bufio.NewReader(out)}
+	r := &running{t: t, cmd: turnstile(args...), out: out, lines: bufio.NewReader(patient{out})}
 	r.cmd.Stdout, r.cmd.Stderr = in, &r.stderr
 	r.cmd.WaitDelay = time.Second // the command may outlive it and hold its standard error
 	if change != nil {
@@ -114,10 +114,18 @@ func startWith(t *testing.T, change func(*exec.Cmd), args ...string) *running {
 			t.Logf("standard error of %v:\n%s", r.cmd.Args, r.stderr.String())
 		}
 	})
-	if err := out.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
 	return r
+}
+
+// patient waits for each part of what comes through a pipe, but not for ever.
+type patient struct{ *os.File }
+
+// Read is that of the file.
+func (p patient) Read(b []byte) (int, error) {
+	if err := p.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		return 0, err
+	}
+	return p.File.Read(b)
 }
 
 // wait returns the exit code.

@@ -18,7 +18,7 @@ import (
 const groupPoll = 5 * time.Millisecond
 
 // killTime is how long to wait for a group that was killed.
-const killTime = 2 * time.Second
+const killTime = 10 * time.Second
 
 // osProcess is a process that leads a process group, or one that is not our child.
 type osProcess struct {
@@ -128,10 +128,12 @@ func (p *osProcess) killGroup(deadline time.Time) {
 func (p *osProcess) groupEnded(deadline time.Time) bool {
 	tick := time.NewTicker(groupPoll)
 	defer tick.Stop()
-	for p.other == nil && syscall.Kill(-p.pid, 0) == nil && groupLives(p.pid) {
-		if now := <-tick.C; !now.Before(deadline) {
+	for late := false; p.other == nil && syscall.Kill(-p.pid, 0) == nil && groupLives(p.pid); {
+		if late {
 			return false
 		}
+		now := <-tick.C
+		late = !now.Before(deadline) // then it looks once more: it may have stood still itself
 	}
 	return true
 }

@@ -15,7 +15,7 @@ import (
 // A stop that came between a command's fork and its being noted would leave the command running.
 func TestStopWaitsForACommandThatIsStarting(t *testing.T) {
 	t.Parallel()
-	sess := zktest.Run(t).Session(t, 10*time.Second)
+	sess := zktest.Run(t).Session(t, 10*time.Minute)
 	hold := Hold{sess.Context(), sess}
 	g := NewGroup(false, nil)
 	defer g.Close()

@@ -17,7 +17,7 @@ import (
 func newHold(t *testing.T) (h supervise.Hold, lose context.CancelCauseFunc) {
 	t.Helper()
 	ctx, lose := context.WithCancelCause(t.Context())
-	return supervise.Hold{Context: ctx, Session: zktest.Run(t).Session(t, 10*time.Second)}, lose
+	return supervise.Hold{Context: ctx, Session: zktest.Run(t).Session(t, 10*time.Minute)}, lose
 }
 
 func shell(line string) supervise.Command {

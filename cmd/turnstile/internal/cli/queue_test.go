@@ -262,14 +262,14 @@ func TestKilledWorkerLosesNoItem(t *testing.T) {
 		putNumbers(t, addr, n)
 		out := filepath.Join(t.TempDir(), "out")
 		work := func() *running {
-			return start(t, "queue", "work", "--connect", addr, "--session-timeout", sessionTimeout, "--workers",
-				"4", "--until", "empty", "/q",
-				"--", "sh", "-c", `cat >> "$0"; echo $$`, out)
+			return start(t, "queue", "work", "--connect", addr, "--session-timeout", "8s", "--workers", "4",
+				"--until", "empty", "/q", "--", "sh", "-c", `cat >> "$0"; echo $$`, out)
 		}
-		victim, other := work(), work()
+		victim := work()
 		for range 20 {
 			victim.line()
 		}
+		other := work()
 		victim.signal(syscall.SIGKILL)
 		other.rest()
 		other.wantCode(0)

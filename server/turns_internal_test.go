@@ -676,7 +676,10 @@ func TestLargeRepliesKeepTheirOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		c.awaitAnswered(t, s)
+		if err := c.send(99, wire.OpExists, &wire.PathWatchRequest{Path: "/", Watch: true}); err != nil {
+			t.Fatal(err)
+		}
+		c.awaitWatches(t, s, 2) // the last request sets the second one, so those before it were served
 		set := &wire.SetDataRequest{Path: "/b", Data: data[1], Version: -1}
 		if err := other.call(wire.OpSetData, set, nil); err != nil {
 			t.Fatal(err)
@@ -688,6 +691,7 @@ func TestLargeRepliesKeepTheirOrder(t *testing.T) {
 		c.wantReply(t, 1, data[0])
 		c.wantReply(t, 2, nil)
 		c.wantReply(t, 3, data[0])
+		c.wantReply(t, 99, nil)
 		c.wantReply(t, wire.XidNotification, nil)
 		c.wantReply(t, 4, data[1])
 
@@ -735,17 +739,11 @@ func (c *rawClient) wantReply(t *testing.T, xid int32, data []byte) {
 	}
 }
 
-// awaitAnswered waits until the server has answered all requests of the client.
-func (c *rawClient) awaitAnswered(t *testing.T, s *Server) {
+// awaitWatches waits until the server has set so many watches, without reading a reply.
+func (c *rawClient) awaitWatches(t *testing.T, s *Server, n int) {
 	t.Helper()
-	for recved, pending := int64(0), 1; recved < 6 || pending > 0; runtime.Gosched() {
-		if err := s.do(func(o *owner) {
-			conn := o.sessions[c.session].conn
-			recved = conn.recved.Load()
-			conn.outbox.mu.Lock()
-			pending = conn.pending
-			conn.outbox.mu.Unlock()
-		}); err != nil {
+	for set := 0; set < n; runtime.Gosched() {
+		if err := s.do(func(o *owner) { _, _, set = o.tree.WatchSummary() }); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -28,8 +28,8 @@ const (
 )
 
 // A collector keeps what is shown up to date. It follows one survey all the time, so that there is a history; lines,
-// deadlocks, queues, items, sessions and servers are read only while somebody looks at a page that shows them, and once
-// for all who look.
+// deadlocks, queues, items, sessions and servers are read only while a page that shows them is open, and once for all
+// viewers.
 type collector struct {
 	source  ensemble.Source
 	ctx     context.Context //nolint:containedctx // of the readings, which outlive the request that begins them

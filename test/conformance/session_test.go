@@ -98,21 +98,21 @@ var sessionCases = []testCase{
 		a := s.open("a")
 		r := s.root
 		b := s.dial("b")
-		b.hello(wire.ConnectRequest{Timeout: 2000, HasReadOnly: true})
+		b.hello(wire.ConnectRequest{Timeout: 4000, HasReadOnly: true})
 		b.each(create(r+"/e", "", 1))
 		a.each(exists(r+"/e", true))
 		a.next()
 		b.next()
 		a.each(exists(r+"/e", false), children2(r, false))
 		c := s.dial("c")
-		c.hello(wire.ConnectRequest{Timeout: 2000, SessionID: b.session, Password: b.password, HasReadOnly: true})
+		c.hello(wire.ConnectRequest{Timeout: 4000, SessionID: b.session, Password: b.password, HasReadOnly: true})
 		c.next()
 	}},
 	{"a session without a connection expires as well", func(s *script) {
 		a := s.open("a")
 		r := s.root
 		b := s.dial("b")
-		b.hello(wire.ConnectRequest{Timeout: 2000, HasReadOnly: true})
+		b.hello(wire.ConnectRequest{Timeout: 4000, HasReadOnly: true})
 		b.each(create(r+"/e", "", 1), create(r+"/f", "", 1))
 		a.each(children(r, true))
 		b.cut()

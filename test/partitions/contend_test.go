@@ -19,8 +19,14 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// pollEvery is how often a party checks every hold's context, besides waiting for its end.
-const pollEvery = 2 * time.Millisecond
+const (
+	// pollEvery is how often a party checks every hold's context, besides waiting for its end.
+	pollEvery = 2 * time.Millisecond
+
+	// standstill is the distance of two checks from which on the process counts as one that has stood still between
+	// them. It could use nothing that it held in that time.
+	standstill = 25 * pollEvery
+)
 
 // A contest is a party of ours, as it sees itself.
 type contest struct {
@@ -47,6 +53,7 @@ type contender struct {
 	told  sync.Once
 	leave sync.Once
 	given atomic.Int64 // when it was asked to release what it still held; 0 if it was not
+	alive atomic.Int64 // when its context was last seen alive
 }
 
 // contend executes the commands of in until it ends. See the package comment.
@@ -125,6 +132,7 @@ func (c *contest) join(name string, client *gate, acquire acquire, path string) 
 		return
 	}
 	k := &contender{name: name, held: h}
+	k.alive.Store(at)
 	c.mu.Lock()
 	c.holding[name] = k // before the report: "leave" may answer it at once
 	c.mu.Unlock()
@@ -153,7 +161,9 @@ func (c *contest) poll() {
 		c.mu.Lock()
 		var over []*contender
 		for _, k := range c.holding {
-			if k.ctx.Err() != nil {
+			if looked := clock(); k.ctx.Err() == nil {
+				k.alive.Store(looked)
+			} else {
 				over = append(over, k)
 			}
 		}
@@ -166,16 +176,22 @@ func (c *contest) poll() {
 }
 
 // told reports when the context ended: at the time of the first detection, or when the contender gave up what it held.
-// That ends the context before others are admitted, but they may be quicker than a detection.
+// That ends the context before others are admitted, but they may be quicker than a detection. A process that has stood
+// still for a while before the detection, on a busy machine, was late to look, not late to be told: it reports when it
+// last saw the context alive.
 func (c *contest) told(k *contender, at int64) {
 	k.told.Do(func() {
+		why := context.Cause(k.ctx).Error()
+		if stood := time.Duration(at - k.alive.Load()); stood > standstill {
+			at, why = k.alive.Load(), fmt.Sprintf("%s, seen after a standstill of %v", why, stood)
+		}
 		if given := k.given.Load(); given != 0 {
 			at = given
 		}
 		c.mu.Lock()
 		delete(c.holding, k.name)
 		c.mu.Unlock()
-		c.report(k.name, "told", at, context.Cause(k.ctx).Error())
+		c.report(k.name, "told", at, why)
 	})
 }
 

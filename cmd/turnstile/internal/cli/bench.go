@@ -201,7 +201,7 @@ func (b *bencher) missing(ctx context.Context, sess *zk.Session) []string {
 // kazoo's layouts they are not containers, and the server would keep them. Nodes of other clients stay, and their
 // parents.
 func (b *bencher) clean(ctx context.Context, client *zk.Client, sess *zk.Session, parents []string) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithTimeout(ctx, command.ReconnectWait)
 	defer cancel()
 	mutexes, err := b.mutexes(client, lock.Config{Label: "bench"}) // without Retain: those with it give way to them
 	if err != nil {

@@ -61,16 +61,16 @@ func without(list []finding, checks ...string) []finding {
 
 func TestDoctorOfTheEmbeddedServersSettings(t *testing.T) {
 	t.Parallel()
-	srv := zktest.Run(t, zktest.Tick(3*time.Second), zktest.SessionTimeouts(time.Second, 8*time.Second),
+	srv := zktest.Run(t, zktest.Tick(3*time.Second), zktest.SessionTimeouts(time.Second, 40*time.Second),
 		zktest.With(func(cfg *server.Config) { cfg.MaxClientConns = 20 }))
 	list := diagnose(t, 1, srv.Addr(), "--admin-port", "0", "--session-timeout", "5s")
 	wantFinding(t, list, "ticks", "error", "tickTime 3s")
-	wantFinding(t, list, "ticks", "warning", "sessions of 1s to 8s")
+	wantFinding(t, list, "ticks", "warning", "sessions of 1s to 40s")
 	for range 16 {
-		srv.Session(t, 8*time.Second)
+		srv.Session(t, 40*time.Second)
 	}
-	list = diagnose(t, 0, srv.Addr(), "--admin-port", "0", "--session-timeout", "10s")
-	wantFinding(t, list, "timeout", "warning", "8s, not 10s")
+	list = diagnose(t, 0, srv.Addr(), "--admin-port", "0", "--session-timeout", "50s")
+	wantFinding(t, list, "timeout", "warning", "40s, not 50s")
 	wantFinding(t, list, "connections", "warning", "127.0.0.1 has ")
 }
 

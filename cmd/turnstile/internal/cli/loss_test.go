@@ -192,7 +192,7 @@ func TestWaiterGivesUpWhenTheServerHasGone(t *testing.T) {
 	holder := start(t, "lock", "--connect", srv.Addr(), "/x", "--", "puppet")
 	holder.ready()
 	first, _ := sessionOf(t, sess, "/x")
-	waiter := start(t, "lock", "--connect", srv.Addr(), "--session-timeout", "1s", "--connect-timeout", "4s", "/x",
+	waiter := start(t, "lock", "--connect", srv.Addr(), "--session-timeout", "8s", "--connect-timeout", "8s", "/x",
 		"--", "echo", "no")
 	wantContenders(t, sess, "/x", 2)
 	for _, id := range srv.Connected() {

@@ -65,7 +65,7 @@ func TestCounterSaysThatItDoesNotKnowWhenTheServerGoes(t *testing.T) {
 		}
 		return zktest.ReplyUntil(t.Context())
 	})
-	r := start(t, "counter", "add", "--connect", srv.Addr(), "--session-timeout", "1s", "--connect-timeout", "4s",
+	r := start(t, "counter", "add", "--connect", srv.Addr(), "--session-timeout", "8s", "--connect-timeout", "8s",
 		"/visits")
 	if _, err := changed.Next(t.Context()); err != nil {
 		t.Fatal(err)
@@ -115,10 +115,7 @@ func parties(t *testing.T, sess *zk.Session) []string {
 // enter starts a party of two at /b.
 func enter(t *testing.T, srv *zktest.Server, command ...string) *running {
 	t.Helper()
-	args := []string{
-		"barrier", "enter", "--connect", srv.Addr(), "--session-timeout", "1s", "--connect-timeout", "4s",
-		"/b", "--parties", "2", "--",
-	}
+	args := []string{"barrier", "enter", "--connect", srv.Addr(), "/b", "--parties", "2", "--"}
 	return start(t, append(args, command...)...)
 }
 
@@ -156,7 +153,8 @@ func TestPartyThatWaitsGivesUpWhenTheServerHasGone(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
 	sess := srv.Session(t, time.Minute)
-	r := enter(t, srv, "echo", "no")
+	r := start(t, "barrier", "enter", "--connect", srv.Addr(), "--session-timeout", "8s", "--connect-timeout", "8s",
+		"/b", "--parties", "2", "--", "echo", "no")
 	wantContenders(t, sess, "/b", 1)
 	srv.Cut()
 	r.wantCode(69)
@@ -273,7 +271,7 @@ func TestCounterThatIsInterruptedSaysThatItDoesNotKnow(t *testing.T) {
 		}
 		return zktest.ReplyUntil(t.Context())
 	})
-	r := start(t, "counter", "add", "--connect", srv.Addr(), "--session-timeout", "1s", "/visits")
+	r := start(t, "counter", "add", "--connect", srv.Addr(), "--session-timeout", "8s", "/visits")
 	if _, err := changed.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -105,7 +105,7 @@ func TestVerifyRefusesAWrongHistory(t *testing.T) {
 			time.Sleep(20 * time.Millisecond) // until another process has made the node
 		}
 	}()
-	v, page := verified(t, 1, "--connect", srv.Addr(), "--for", "1s", "--rate", "100")
+	v, page := verified(t, 1, "--connect", srv.Addr(), "--for", "3s", "--rate", "100")
 	if v.Verdict != "refused" || !strings.Contains(page, ">Not linearizable</h1>") {
 		t.Errorf("%+v: %s", v, page)
 	}

@@ -21,7 +21,7 @@ const (
 
 	// leftoverWait is how long processes that a command leaves behind may take to end before that is worth a
 	// warning: a tee(1) whose input has just ended is not.
-	leftoverWait = 100 * time.Millisecond
+	leftoverWait = 500 * time.Millisecond
 )
 
 // Hold is a lock or a leadership that a command runs under.

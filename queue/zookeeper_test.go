@@ -121,7 +121,7 @@ func TestQueueOnAnEnsembleThatLosesItsLeader(t *testing.T) {
 func TestEveryWayThroughAQueueOnZooKeeper(t *testing.T) {
 	t.Parallel()
 	server := peer.ZooKeeper(t, peer.Options{})
-	client, err := zk.Open(t.Context(), zk.Config{Servers: server.Addr(0)})
+	client, err := zk.Open(t.Context(), zk.Config{Servers: server.Addr(0), Timeout: 40 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -105,7 +105,7 @@ func TestClientThatReadsNothingIsDisconnectedInTime(t *testing.T) {
 	for _, closes := range []bool{true, false} {
 		t.Run(fmt.Sprintf("it has closed its session %t", closes), func(t *testing.T) {
 			t.Parallel()
-			s := serve(t, Config{Limits: Limits{SendTime: 200 * time.Millisecond}}, disk{})
+			s := serve(t, Config{Limits: Limits{SendTime: 5 * time.Second}}, disk{})
 			c, other := mustConnect(t, s, wire.ConnectRequest{}), mustConnect(t, s, wire.ConnectRequest{})
 			if _, err := c.create("/b", make([]byte, 1<<20-200), 0); err != nil {
 				t.Fatal(err)

@@ -25,13 +25,13 @@ func TestClockGoesOnWhileTheMachineIsSuspended(t *testing.T) {
 	slept.Store(int64(time.Hour)) // before the client was opened
 	c := newClock(slept.read)
 	before := c.now()
-	slept.Add(int64(time.Minute))
-	c.drift.Add(int64(time.Minute)) // which the wall clock would have moved
-	if got := c.now().Sub(before); got < time.Minute || got > time.Minute+time.Second {
-		t.Errorf("%v have passed, want the minute for which the machine was suspended", got)
+	slept.Add(int64(time.Hour))
+	c.drift.Add(int64(time.Hour)) // which the wall clock would have moved
+	if got := c.now().Sub(before); got < time.Hour || got > time.Hour+time.Minute {
+		t.Errorf("%v have passed, want the hour for which the machine was suspended", got)
 	}
 	at := c.now()
-	if got := time.Until(c.system(at)); got > 0 || got < -time.Second {
+	if got := time.Until(c.system(at)); got > 0 || got < -time.Minute {
 		t.Errorf("now is in %v by the system's clock", got)
 	}
 }
@@ -43,7 +43,7 @@ func TestClockIgnoresWallClockThatIsSet(t *testing.T) {
 	c := newClock(slept.read)
 	before := c.now()
 	c.drift.Add(int64(time.Hour))
-	if got := c.now().Sub(before); got < 0 || got > time.Second {
+	if got := c.now().Sub(before); got < 0 || got > time.Minute {
 		t.Errorf("%v have passed", got)
 	}
 }
@@ -54,7 +54,7 @@ func TestSuspendClockCanBeRead(t *testing.T) {
 	if read == nil {
 		return // the system has no such clock, and sessions go by Go's
 	}
-	if a, b := read(), read(); a < -time.Second || b-a > time.Second {
+	if a, b := read(), read(); a < -time.Second || b-a > time.Minute {
 		t.Errorf("suspended for %v, then %v", a, b)
 	}
 }

@@ -13,9 +13,9 @@ import (
 )
 
 // checkTime is how long a check waits for clients to finish in the background.
-const checkTime = 5 * time.Second
+const checkTime = 30 * time.Second
 
-// NoWatches fails the test if the servers behind the link hold a watch of any client. It waits up to 5 seconds for
+// NoWatches fails the test if the servers behind the link hold a watch of any client. It waits up to 30 seconds for
 // watches that are being removed. A server that is not Turnstile's must allow the four-letter words mntr and wchp.
 func (l *Link) NoWatches(tb testing.TB) {
 	tb.Helper()
@@ -29,7 +29,7 @@ func (l *Link) NoWatches(tb testing.TB) {
 	})
 }
 
-// NoNodes fails the test if there is a node below path; path itself may exist. It waits up to 5 seconds for nodes that
+// NoNodes fails the test if there is a node below path; path itself may exist. It waits up to 30 seconds for nodes that
 // are being removed. It uses a session of its own that no fault affects, and fails the test if that session may not
 // list a node.
 func (l *Link) NoNodes(tb testing.TB, path string) {

@@ -106,7 +106,7 @@ func (b *board) write(w http.ResponseWriter, r *http.Request) {
 
 // write takes the lock, waits for a line of in, and writes text to the service at url.
 func write(ctx context.Context, servers, url, text string, in io.Reader, out io.Writer) error {
-	client, err := zk.Open(ctx, zk.Config{Servers: servers, Timeout: 4 * time.Second, Logger: slog.Default()})
+	client, err := zk.Open(ctx, zk.Config{Servers: servers, Timeout: 10 * time.Second, Logger: slog.Default()})
 	if err != nil {
 		return err
 	}

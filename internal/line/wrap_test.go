@@ -325,7 +325,7 @@ func compete(t *testing.T, clients []*zk.Client, k kind, path string) int32 {
 				return
 			}
 			for range 50 {
-				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 				h, err := take(ctx)
 				cancel()
 				switch {
@@ -394,7 +394,7 @@ func beginAgain(t *testing.T, c *zk.Client, k kind, path string) {
 // wantEmpty waits until nothing is left at path: removals may go on for a moment.
 func wantEmpty(t *testing.T, sess *zk.Session, path string) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; {
+	for end := time.Now().Add(time.Minute); ; {
 		names, _, err := sess.Children(t.Context(), path)
 		if len(names) == 0 && (err == nil || errors.Is(err, zk.NoNode)) {
 			return

@@ -130,7 +130,7 @@ func TestWorkerObeys(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			w := employ(t, kind, plan{addr: srv.Addr(), root: "/" + kind, clients: 1, lockers: 2, locks: 1})
-			a := order(t, w, measure.Millis("trace", 20*time.Millisecond))
+			a := order(t, w, measure.Millis("trace", time.Second))
 			if len(a.Figures) != 2 || a.Figures[0] == 0 || int(a.Figures[0]) != len(a.Cycles) {
 				t.Errorf("trace: got %v and %d cycles, want as many", a.Figures, len(a.Cycles))
 			}
@@ -189,7 +189,7 @@ func TestCounterWorkerObeys(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			w := employ(t, kind, plan{addr: srv.Addr(), root: "/" + kind, clients: 1, lockers: 4})
-			a := order(t, w, measure.Millis(countOrder, 20*time.Millisecond))
+			a := order(t, w, measure.Millis(countOrder, time.Second))
 			if len(a.Figures) != 2 || a.Figures[0] <= 0 || a.Figures[1] <= 0 {
 				t.Errorf("count: got %v, want two figures above 0", a.Figures)
 			}

@@ -42,13 +42,13 @@ func TestQueueWorkerObeys(t *testing.T) {
 		t.Errorf("take: got %v, want 60 items and a time", a.Figures)
 	}
 	there(0)
-	a := order(t, w, measure.Millis("relay", 20*time.Millisecond))
+	a := order(t, w, measure.Millis("relay", time.Second))
 	if len(a.Figures) != 2 || a.Figures[0] == 0 || int(a.Figures[0]) != len(a.Cycles) {
 		t.Errorf("relay: got %v and %d lines, want as many", a.Figures, len(a.Cycles))
 	}
 	there(0)
-	put := order(t, w, measure.Millis("put", 20*time.Millisecond))
-	batch := order(t, w, measure.Millis("batch", 20*time.Millisecond))
+	put := order(t, w, measure.Millis("put", time.Second))
+	batch := order(t, w, measure.Millis("batch", time.Second))
 	if batch.Figures[0] == 0 || batch.Figures[0]%batchItems != 0 {
 		t.Errorf("batch: got %v, want thousands of items", batch.Figures)
 	}
@@ -133,7 +133,7 @@ func TestItemsAreCountedAfterwards(t *testing.T) {
 			t0 := &team{contender: q.contender, workers: workers, backend: &backend{}, plan: p}
 			s := &queueTeam{team: t0, queue: q}
 			take := phase{order: "take", workers: 1}
-			if rate, err := s.serve(t.Context(), &take, 20*time.Millisecond); err != nil || rate <= 0 {
+			if rate, err := s.serve(t.Context(), &take, time.Second); err != nil || rate <= 0 {
 				t.Fatalf("got %v items/s, %v", rate, err)
 			}
 			q.items += lie

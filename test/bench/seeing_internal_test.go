@@ -101,7 +101,7 @@ func TestWorkersWithHooksDoTheSame(t *testing.T) {
 			t.Run(kind+" "+hooks, func(t *testing.T) {
 				t.Parallel()
 				p := plan{addr: srv.Addr(), root: "/" + kind + hooks, clients: 1, lockers: 1, locks: 1, hooks: hooks}
-				done := order(t, employ(t, kind, p), measure.Millis(word, 20*time.Millisecond))
+				done := order(t, employ(t, kind, p), measure.Millis(word, time.Second))
 				if len(done.Figures) != 2 || done.Figures[0] == 0 {
 					t.Errorf("got %v, want how often, and how long", done.Figures)
 				}
@@ -145,7 +145,7 @@ func TestQueueWorkerServesUntilTheTimeIsOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := employ(t, kindTurnstileQueue, plan{addr: srv.Addr(), root: root, clients: 1, lockers: 2})
-	done := order(t, w, measure.Millis(serveOrder, 20*time.Millisecond))
+	done := order(t, w, measure.Millis(serveOrder, time.Second))
 	left, err := f.count(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -55,19 +55,23 @@ async function withoutScripts() {
   const context = await browser.newContext({ javaScriptEnabled: false });
   const page = await tab(context);
   await page.goto(url + pages.lock);
-  pages.revoke = await page.getByRole("link", { name: /^Revoke/ }).first().getAttribute("href");
+  const revoke = page.getByRole("link", { name: /^Revoke/ });
+  await reloaded(page, revoke);
+  pages.revoke = await revoke.first().getAttribute("href");
 
   await page.goto(url);
   await follow(page, page.getByRole("navigation").getByRole("link", { name: "Locks" }));
   await page.getByLabel("Filter").fill("report");
   await follow(page, page.getByRole("button", { name: "Show" }));
+  await reloaded(page, page.locator("tbody th a.path"));
   const paths = await page.locator("tbody th a.path").allTextContents();
   if (paths.join() !== "/jobs/report") wrong("without scripts the filter shows", paths.join());
   await follow(page, page.locator("tbody th a.path"));
-  if (!await page.getByText("Holder", { exact: true }).count()) wrong("without scripts there is no holder");
+  await reloaded(page, page.getByText("Holder", { exact: true }));
 
   await page.goto(url + "lock?path=/backup/eu-central-1/customers");
-  await follow(page, page.getByRole("link", { name: /^Revoke/ }));
+  await reloaded(page, revoke);
+  await follow(page, revoke);
   await page.getByLabel("Reason").fill("a trial: it is on the page of changes");
   await follow(page, page.getByRole("button", { name: "Revoke" }));
   await follow(page, page.getByRole("link", { name: "Changes" }));

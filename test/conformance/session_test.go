@@ -123,11 +123,11 @@ var sessionCases = []testCase{
 		a := s.open("a")
 		r := s.root
 		b := s.dial("b")
-		b.hello(wire.ConnectRequest{Timeout: 3000, HasReadOnly: true}) // a loaded machine stalls for a second
+		b.hello(wire.ConnectRequest{Timeout: 8000, HasReadOnly: true}) // a loaded machine stalls for seconds
 		b.each(create(r+"/e", "", 1))
 		s.quietly(func() {
-			for range 40 {
-				s.wait(100 * time.Millisecond)
+			for range 50 {
+				s.wait(200 * time.Millisecond)
 				b.each(ping())
 			}
 		})

@@ -239,7 +239,7 @@ func TestWhatLastsSurvivesInAContainerOnZooKeeper(t *testing.T) { //nolint:tpara
 		Heap:       "128m",
 	})
 	ctx := t.Context()
-	client, err := zk.Open(ctx, zk.Config{Servers: cluster.ConnectString()})
+	client, err := zk.Open(ctx, zk.Config{Servers: cluster.ConnectString(), Timeout: 40 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func behave(t *testing.T, addr string) *polite {
 	t.Helper()
 	p := &polite{t: t, ended: make(chan struct{}), stop: make(chan struct{})}
 	open := func() *zk.Client {
-		client, err := zk.Open(t.Context(), zk.Config{Servers: addr, Timeout: 10 * time.Second})
+		client, err := zk.Open(t.Context(), zk.Config{Servers: addr, Timeout: 40 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}

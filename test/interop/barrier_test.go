@@ -34,7 +34,7 @@ type meeting struct {
 	kill    map[string]func()
 }
 
-func newMeeting(t *testing.T, h *host, path string, parties int) *meeting {
+func newMeeting(t *testing.T, h *host, path string, parties int, session time.Duration) *meeting {
 	t.Helper()
 	m := &meeting{
 		t: t, path: path, answers: make(chan string, 100), order: make(map[string]func(string)),
@@ -47,11 +47,11 @@ func newMeeting(t *testing.T, h *host, path string, parties int) *meeting {
 	if _, err := m.sess.Create(t.Context(), path, nil, zk.Persistent); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{h.addr, millis(victimSession), path, strconv.Itoa(parties)}
+	args := []string{h.addr, millis(session), path, strconv.Itoa(parties)}
 	m.process([]string{"curator1", "curator2"}, "java", ownArgs(t, "BarrierPeer", args...)...)
 	m.process([]string{"kazoo1", "kazoo2"}, python, append([]string{"testdata/barrier_peer.py"}, args...)...)
 	for _, name := range []string{"ours1", "ours2"} {
-		m.ours(name, h, parties)
+		m.ours(name, h, parties, session)
 	}
 	return m
 }
@@ -96,9 +96,9 @@ func (m *meeting) process(names []string, program string, args ...string) {
 }
 
 // ours adds a party of ours.
-func (m *meeting) ours(name string, h *host, parties int) {
+func (m *meeting) ours(name string, h *host, parties int, session time.Duration) {
 	m.t.Helper()
-	client := classicClient(m.t, h, victimSession)
+	client := classicClient(m.t, h, session)
 	double, err := barrier.NewDouble(client, m.path, parties, barrier.Config{})
 	if err != nil {
 		m.t.Fatal(err)
@@ -192,7 +192,7 @@ func TestDoubleBarrierOfAllProjects(t *testing.T) {
 	onEach(t, options{}, func(t *testing.T, h *host) {
 		t.Helper()
 		all := []string{"ours1", "curator1", "kazoo1", "ours2", "curator2", "kazoo2"}
-		m := newMeeting(t, h, "/together", len(all))
+		m := newMeeting(t, h, "/together", len(all), queueSession)
 		for range all {
 			m.tell("enter", all[1:]...)
 			m.wantMembers(len(all) - 1)
@@ -243,7 +243,7 @@ func TestKilledPartiesOfAnyProject(t *testing.T) {
 		}
 		for _, victim := range soak.Pick(some, victims) {
 			t.Run(victim, func(t *testing.T) {
-				m := newMeeting(t, h, "/killed-"+victim, 3)
+				m := newMeeting(t, h, "/killed-"+victim, 3, victimSession)
 				all := []string{"ours2", "curator2", "kazoo2"}
 				if victim != "ours1" { // its process has both parties of its project
 					all = slices.DeleteFunc(all, func(name string) bool { return name[:4] == victim[:4] })
@@ -258,7 +258,7 @@ func TestKilledPartiesOfAnyProject(t *testing.T) {
 				m.wantMembers(1)
 				rest := all[1:]
 				if len(all) < 3 {
-					m.ours("ours3", h, 3)
+					m.ours("ours3", h, 3, queueSession)
 					rest = append(slices.Clone(rest), "ours3")
 				}
 				m.tell("enter", rest...)
@@ -291,7 +291,7 @@ func TestPlainBarrierOfAllProjects(t *testing.T) {
 	peer.Need(t, "javac", python, kazooDir, zookeeperJar, curatorJar, lockJar, queueJar, electionJar)
 	onEach(t, options{}, func(t *testing.T, h *host) {
 		t.Helper()
-		m := newMeeting(t, h, "/plain", 1)
+		m := newMeeting(t, h, "/plain", 1, queueSession)
 		if err := m.sess.Delete(t.Context(), m.path, -1); err != nil {
 			t.Fatal(err)
 		}

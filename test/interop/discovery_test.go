@@ -13,7 +13,7 @@ import (
 )
 
 // discoverySession is the timeout of Curator's sessions, and how long a killed service stays registered.
-const discoverySession = 4 * time.Second
+const discoverySession = 12 * time.Second
 
 // TestServicesAreSharedWithCurator registers services on both sides. Each side finds the other's, follows how they
 // come, change, go and die, and what ours writes is what Curator would have written.

@@ -13,7 +13,7 @@ import (
 )
 
 // groupSession is the timeout of peers' sessions, and how long a killed member stays in the group.
-const groupSession = 4 * time.Second
+const groupSession = 12 * time.Second
 
 // TestGroupsAreSharedWithThePeers has members of both sides in one group. Each side sees the other's come, leave and
 // die.

@@ -61,7 +61,7 @@ func TestKazooSuite(t *testing.T) {
 				if h.apache {
 					args = append(args, notOnApache...)
 				}
-				run(t, 3*time.Minute, python, args...)
+				run(t, 10*time.Minute, python, args...)
 			})
 		})
 	}

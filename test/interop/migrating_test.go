@@ -24,7 +24,7 @@ func TestCodeOfThePeersInMigratingRuns(t *testing.T) {
 		peer.Need(t, python, kazooDir)
 		onEach(t, options{own: true}, func(t *testing.T, h *host) {
 			t.Helper()
-			run(t, 2*time.Minute, python, "testdata/migrating.py", h.addr)
+			run(t, 10*time.Minute, python, "testdata/migrating.py", h.addr)
 		})
 	})
 }

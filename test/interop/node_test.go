@@ -30,7 +30,7 @@ func onNodes(t *testing.T, f func(w *nodes)) {
 		t.Helper()
 		link := zktest.Proxy(t, h.addr)
 		f(&nodes{
-			T: t, link: link, client: link.Client(t, groupSession), seen: link.Session(t, 30*time.Second),
+			T: t, link: link, client: link.Client(t, 30*time.Second), seen: link.Session(t, 30*time.Second),
 		})
 	})
 }

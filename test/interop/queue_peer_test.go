@@ -17,10 +17,10 @@ import (
 // one.
 const (
 	queueSession  = 30 * time.Second
-	victimSession = 4 * time.Second // a killed consumer keeps its items locked for this long
+	victimSession = 12 * time.Second // a killed consumer keeps its items locked for this long
 )
 
-const queuePatience = 40 * time.Second
+const queuePatience = 2 * time.Minute
 
 // A queuePeer is a process with another project's queues. It reads one command a line and answers each with one line:
 //

@@ -70,7 +70,7 @@ func TestThirdWhoWantsTwoOfThreePermitsStandsBehindTwoHalfServed(t *testing.T) {
 // takeAll takes every permit.
 func takeAll(t *testing.T, c contest) *lock.Hold {
 	t.Helper()
-	client, err := zk.Open(t.Context(), zk.Config{Servers: c.servers})
+	client, err := zk.Open(t.Context(), zk.Config{Servers: c.servers, Timeout: 40 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -294,10 +294,10 @@ func shareLeases(t *testing.T, client *zk.Client, start func() *queuePeer, count
 	}
 	theirs("theirs", hour, "leased")
 	take(ours, member.ErrLeased)
-	theirs("theirs", 5, "leased") // for a shorter time
+	theirs("theirs", 15, "leased") // for a shorter time
 	p.kill()
-	p = start()
 	take(ours, member.ErrLeased) // a killed holder keeps its lease
+	p = start()
 	for {
 		_, err := ours.Take(t.Context())
 		if err == nil {

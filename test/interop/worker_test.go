@@ -16,7 +16,7 @@ import (
 
 // workerSession is the session timeout of workers, in milliseconds. A killed worker blocks the line for so long. If
 // the machine stalls a worker for so long, the referee sees two inside, because most peers do not check the clock.
-const workerSession = 8000
+const workerSession = 12_000
 
 // patientSession is that of workers that are not killed before their test is over. It outlasts every stall: not every
 // peer notices that its session has expired.

@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	startLimit = 60 * time.Second // for a server to serve
-	readLimit  = 2 * time.Second  // for the answer to a four-letter word
+	startLimit = 3 * time.Minute  // for a server to serve
+	readLimit  = 2 * time.Second  // for an answer that is asked for again
+	wordLimit  = 30 * time.Second // for the answer to a four-letter word that is not
 )
 
 // A Cluster is one standalone server or the servers of one ensemble, numbered from 0. Its methods may be called
@@ -107,7 +108,7 @@ func (c *Cluster) Leader() int {
 
 // Word sends a four-letter word to server i and returns the answer.
 func (c *Cluster) Word(i int, word string) (string, error) {
-	return fourLetterWord(c.members[i].addr, word)
+	return fourLetterWord(c.members[i].addr, word, wordLimit)
 }
 
 // Version returns the version of server 0, which serves: 3.8.0. The test fails if it tells none.
@@ -130,7 +131,7 @@ func (c *Cluster) Odd() (i int, answers string) {
 	for range 100 {
 		states := make([]string, len(c.members))
 		for i, m := range c.members {
-			states[i], _ = fourLetterWord(m.addr, "srvr")
+			states[i], _ = fourLetterWord(m.addr, "srvr", readLimit)
 		}
 		zxids, counts := each(states, zxidField), each(states, nodesField)
 		now := slices.Concat(zxids, counts)
@@ -246,7 +247,7 @@ func (c *Cluster) logTails() string {
 func (c *Cluster) mode(i int) string { return c.modeOf(c.members[i]) }
 
 func zooKeeperMode(m *member) string {
-	text, err := fourLetterWord(m.addr, "srvr")
+	text, err := fourLetterWord(m.addr, "srvr", readLimit)
 	if err != nil {
 		return ""
 	}
@@ -278,14 +279,14 @@ func (c *Cluster) stop() {
 	}
 }
 
-func fourLetterWord(addr, word string) (string, error) {
-	dialer := net.Dialer{Timeout: readLimit}
+func fourLetterWord(addr, word string, limit time.Duration) (string, error) {
+	dialer := net.Dialer{Timeout: limit}
 	conn, err := dialer.DialContext(context.Background(), "tcp", addr)
 	if err != nil {
 		return "", err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(readLimit)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(limit)); err != nil {
 		return "", err
 	}
 	if _, err := io.WriteString(conn, word); err != nil {

@@ -14,18 +14,18 @@ import (
 	"strings"
 )
 
-// Etcd starts n etcd servers with links, returns when all of them serve, and stops them when the test ends. It skips
-// the test if etcd is not installed; see Need.
-func Etcd(t T, n int) *Cluster {
+// Etcd starts n etcd servers with links and with these flags, returns when all of them serve, and stops them when the
+// test ends. It skips the test if etcd is not installed; see Need.
+func Etcd(t T, n int, flags ...string) *Cluster {
 	t.Helper()
 	Need(t, "etcd")
-	c, err := newEtcd(t, n)
+	c, err := newEtcd(t, n, flags)
 	return started(t, c, err)
 }
 
 // newEtcd starts the servers. All of them need the same list of addresses, so there is one link to each server, and
 // diallerOf finds out which server dials it.
-func newEtcd(t T, n int) (*Cluster, error) {
+func newEtcd(t T, n int, flags []string) (*Cluster, error) {
 	ports := freePorts(t, 2*n)
 	c := &Cluster{t: t, links: newLinks(t, n), modeOf: etcdMode}
 	for i := range n { // before the first link: any client may dial that, at once
@@ -43,12 +43,12 @@ func newEtcd(t T, n int) (*Cluster, error) {
 	}
 	for i, m := range c.members {
 		client := "http://" + m.addr
-		m.args = []string{
+		m.args = append([]string{
 			"--name", fmt.Sprintf("server%d", i), "--data-dir", filepath.Join(m.dir, "data"), "--log-level", "warn",
 			"--listen-client-urls", client, "--advertise-client-urls", client,
 			"--listen-peer-urls", "http://" + local(ports[2*i+1]), "--initial-advertise-peer-urls", urls[i],
 			"--initial-cluster", strings.Join(all, ","), "--initial-cluster-state", "new",
-		}
+		}, flags...)
 	}
 	return c, c.start()
 }

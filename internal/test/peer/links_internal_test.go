@@ -140,7 +140,7 @@ func TestHeldTellsWhetherAFaultHasAnEffect(t *testing.T) {
 	if got := d.links.Held(); got != frozen {
 		t.Errorf("got %d in an open direction, want %d", got, frozen)
 	}
-	d.links.Delay(0, 1, quiet)
+	d.links.Delay(0, 1, 2*time.Second)
 	send(t, d.near, "late")
 	expect(t, d.far, "late")
 	if got := d.links.Held(); got <= frozen {
@@ -193,11 +193,13 @@ func TestFrozenDirectionHoldsTheEndToo(t *testing.T) {
 func TestDelayedDirectionIsLateAndInOrder(t *testing.T) {
 	t.Parallel()
 	d := dialLinks(t)
-	const delay = 200 * time.Millisecond
+	const delay = 2 * time.Second
 	d.links.Delay(0, 1, delay)
 	start := time.Now()
 	send(t, d.near, "late, ")
-	time.Sleep(delay / 4) // no event shows that the proxy has read the first bytes
+	for d.links.Held() == 0 { // until the proxy has read the first bytes
+		runtime.Gosched()
+	}
 	d.links.Delay(0, 1, 0)
 	send(t, d.near, "and behind")
 	expect(t, d.far, "late, and behind")

@@ -133,7 +133,7 @@ def main():
     if "test_lock" not in names:  # those want that waits end in time
         handlers.SequentialThreadingHandler.event_object = staticmethod(PatientEvent)
     stay_arrived(test_lock)
-    faulthandler.dump_traceback_later(170, file=sys.stdout)  # TestKazooSuite ends this program after 180 s
+    faulthandler.dump_traceback_later(590, file=sys.stdout)  # TestKazooSuite ends this program after 600 s
     left_out = {n[1:] for n in names if n.startswith("-")}
     loader = unittest.defaultTestLoader
     wanted = unittest.TestSuite()

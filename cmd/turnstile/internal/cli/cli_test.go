@@ -29,10 +29,8 @@ func TestMain(m *testing.M) {
 	if name := filepath.Base(os.Args[0]); name != "turnstile" && name != "puppet" {
 		heedSignals()
 		for name, value := range map[string]string{
-			"GORACE": quickExit,
-			// On a loaded machine a process may stand still for seconds: no hold is lost by that, and no command
-			// killed, unless a test asks for less. A server grants 40 s at most by default.
-			"TURNSTILE_SESSION_TIMEOUT": "40s", "TURNSTILE_GRACE": "5s",
+			"GORACE":                    quickExit,
+			"TURNSTILE_SESSION_TIMEOUT": longSession, "TURNSTILE_GRACE": "5s", // nor is a command killed
 		} {
 			_ = os.Setenv(name, value) // they are valid
 		}
@@ -42,6 +40,10 @@ func TestMain(m *testing.M) {
 		"puppet":    puppet,
 	})
 }
+
+// longSession is the session timeout unless a test asks for less. On a loaded machine a process may stand still for
+// seconds: no hold is lost by that. It is the most that a server grants by default.
+const longSession = "40s"
 
 // quickExit makes programs with the race detector end at once, not after a second: the tests start many hundred.
 const quickExit = "atexit_sleep_ms=0"
@@ -81,6 +83,7 @@ func setup(env *testscript.Env) error {
 	}
 	env.Setenv("HOME", home)
 	env.Setenv("GORACE", quickExit)
+	env.Setenv("TURNSTILE_SESSION_TIMEOUT", longSession)
 	env.Setenv("STATE", filepath.Join(home, ".local/state/turnstile"))
 	env.Defer(func() { stopServers(env.WorkDir) })
 	srv, err := zktest.Start(zktest.SessionTimeouts(100*time.Millisecond, time.Minute))

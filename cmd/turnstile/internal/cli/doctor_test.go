@@ -61,11 +61,11 @@ func without(list []finding, checks ...string) []finding {
 
 func TestDoctorOfTheEmbeddedServersSettings(t *testing.T) {
 	t.Parallel()
-	srv := zktest.Run(t, zktest.Tick(3*time.Second), zktest.SessionTimeouts(time.Second, 40*time.Second),
+	srv := zktest.Run(t, zktest.Tick(12*time.Second), zktest.SessionTimeouts(20*time.Second, 40*time.Second),
 		zktest.With(func(cfg *server.Config) { cfg.MaxClientConns = 20 }))
 	list := diagnose(t, 1, srv.Addr(), "--admin-port", "0", "--session-timeout", "5s")
-	wantFinding(t, list, "ticks", "error", "tickTime 3s")
-	wantFinding(t, list, "ticks", "warning", "sessions of 1s to 40s")
+	wantFinding(t, list, "ticks", "error", "tickTime 12s")
+	wantFinding(t, list, "ticks", "warning", "sessions of 20s to 40s")
 	for range 16 {
 		srv.Session(t, 40*time.Second)
 	}

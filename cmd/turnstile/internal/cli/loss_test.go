@@ -16,7 +16,7 @@ import (
 
 // sessionTimeout is long enough for a loaded machine to kill a process within a quarter of it, also if that has as long
 // as grace to end.
-const sessionTimeout, grace = "20s", "2s"
+const sessionTimeout, grace = "40s", "5s"
 
 // Promise: 2
 func TestGroupIsGoneBeforeTheSessionCanEnd(t *testing.T) {
@@ -250,7 +250,7 @@ func wantNoServer(t *testing.T, srv *zktest.Server, at zktest.Op, args ...string
 		return zktest.CutBefore
 	})
 	r := start(t, append(args[:1:1], append([]string{
-		"--connect", srv.Addr(), "--session-timeout", "1s", "--connect-timeout", "1s",
+		"--connect", srv.Addr(), "--session-timeout", "8s", "--connect-timeout", "8s",
 	}, args[1:]...)...)...)
 	if got := r.rest(); got != "" {
 		t.Errorf("it printed %q", got)

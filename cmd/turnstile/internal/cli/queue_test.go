@@ -395,7 +395,7 @@ func TestPutGivesUpWhenTheServerHasGoneAndSaysWhatIsIn(t *testing.T) {
 		if in, err = cmd.StdinPipe(); err != nil { // stays open
 			t.Fatal(err)
 		}
-	}, "queue", "put", "--lines", "--connect", addr, "--session-timeout", "10s", "--connect-timeout", "4s", "/q")
+	}, "queue", "put", "--lines", "--connect", addr, "--session-timeout", "10s", "--connect-timeout", "8s", "/q")
 	if _, err := io.WriteString(in, "one\n"); err != nil {
 		t.Fatal(err)
 	}

@@ -322,7 +322,7 @@ func TestMemberWhoseSessionEndsJoinsAgainAndItsCommandRunsOn(t *testing.T) {
 func TestMemberEndsWithItsCommandAlsoWhenTheServerHasGone(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
-	r := start(t, "group", "join", "--connect", srv.Addr(), "--session-timeout", "10m", "--connect-timeout", "4s", "/g",
+	r := start(t, "group", "join", "--connect", srv.Addr(), "--session-timeout", "10m", "--connect-timeout", "8s", "/g",
 		"--id", "one", "--", "puppet")
 	pid := r.ready()
 	memberOf(t, srv, 0)

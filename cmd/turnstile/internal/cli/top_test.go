@@ -61,7 +61,7 @@ func (s *tmux) capture(flags ...string) string {
 // until waits until the screen is as wanted, and returns it. All its lines fit.
 func (s *tmux) until(what string, ok func(screen string) bool) string {
 	s.t.Helper()
-	end := time.Now().Add(patience / 4)
+	end := time.Now().Add(patience)
 	for {
 		screen := s.capture()
 		if ok(screen) {

@@ -23,6 +23,9 @@ type fourLetterWord struct {
 	list    bool // the answer may be long
 }
 
+// IsFourLetterWord reports whether the server has this word for Config.FourLetterWords.
+func IsFourLetterWord(word string) bool { _, ok := fourLetterWords[word]; return ok }
+
 var fourLetterWords = map[string]fourLetterWord{
 	"ruok": {answer: says("imok")},
 	"isro": {answer: says("rw")},

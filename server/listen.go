@@ -93,7 +93,25 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	if err := os.Chmod(path, 0o600); err != nil {
 		return fail(errors.Join(err, l.Close()))
 	}
-	return l, nil
+	made, err := os.Lstat(path)
+	if err != nil {
+		return fail(errors.Join(err, l.Close()))
+	}
+	return &socketFile{UnixListener: l.(*net.UnixListener), made: made}, nil //nolint:forcetypeassert // of "unix"
+}
+
+// socketFile is the listener of a socket file that it removes when it is closed, unless that is another one by now: the
+// directory was removed, and another server has made it anew.
+type socketFile struct {
+	*net.UnixListener
+
+	made fs.FileInfo
+}
+
+func (l *socketFile) Close() error {
+	now, err := os.Lstat(l.Addr().String())
+	l.SetUnlinkOnClose(err == nil && os.SameFile(now, l.made))
+	return l.UnixListener.Close()
 }
 
 func (s *Server) closeListeners() {

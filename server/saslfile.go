@@ -17,6 +17,9 @@ var jaasFile = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^[^:#\n]*\{`)
 })
 
+// byteOrderMark is what some editors put before a text. It would be a part of the first name.
+const byteOrderMark = "\ufeff"
+
 // ReadSASLUsers returns passwords by user, for Config.SASLUsers, from a file with lines user:password. Lines that begin
 // with # are comments. It returns an error for another line, for a password that is a placeholder such as ${PASSWORD},
 // and if there are no users.
@@ -37,6 +40,9 @@ func ReadSASLUsers(path string) (map[string]string, error) {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
+		if strings.HasPrefix(line, byteOrderMark) {
+			return nil, fmt.Errorf("%s begins with a byte order mark: save it as UTF-8 without one", path)
+		}
 		user, password, ok := strings.Cut(line, ":")
 		if !ok || user == "" || password == "" {
 			return nil, fmt.Errorf("%s, line %d: want user:password", path, n)
@@ -44,6 +50,9 @@ func ReadSASLUsers(path string) (map[string]string, error) {
 		if javafile.Placeholder(password) {
 			return nil, fmt.Errorf("%s, line %d: %s is a placeholder, and nothing puts a value in here: "+
 				"write the password itself", path, n, password)
+		}
+		if _, twice := users[user]; twice {
+			return nil, fmt.Errorf("%s, line %d: %q is named twice", path, n, user)
 		}
 		users[user] = password
 	}

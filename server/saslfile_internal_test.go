@@ -53,6 +53,8 @@ func TestInvalidFilesOfUsersAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                            "no users",
 		"bob\n":                       "line 1",
+		"bob:b\nann:a\nbob:c\n":       `line 3: "bob" is named twice`,
+		"\ufeffbob:b\n":               "begins with a byte order mark",
 		"bob:b\nann:${ANN}\n":         "line 2: ${ANN} is a placeholder",
 		"bob:{{ .Values.bob }}":       "{{ .Values.bob }} is a placeholder",
 		jaasOf(`user_bob="b"`):        "it is a JAAS file",

@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -39,7 +40,7 @@ type door struct {
 	conns []net.Conn // of those who ask
 }
 
-// doorOf returns the socket of the holder of these paths for a process.
+// doorOf returns the socket of the holder of these paths, in any order, for a process.
 func doorOf(env map[string]string, pid int, paths []string) (string, error) {
 	dir, err := ownserver.StateDir(env)
 	if err != nil {
@@ -48,7 +49,7 @@ func doorOf(env map[string]string, pid int, paths []string) (string, error) {
 			Hint: "set HOME or XDG_STATE_HOME to a directory of yours",
 		}
 	}
-	sum := sha256.Sum256([]byte(strings.Join(paths, "\n")))
+	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(slices.Values(paths)), "\n")))
 	name := fmt.Sprintf("%d-%s.sock", pid, hex.EncodeToString(sum[:8]))
 	return ownserver.SocketIn(filepath.Join(dir, "holders"), name), nil
 }

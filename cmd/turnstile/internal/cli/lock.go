@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"math"
 	"os"
 	"strconv"
 
@@ -126,6 +127,10 @@ Exit codes: the command's, or 128+N if signal N ended it or the wait; 1 (or -E) 
 	return cmd
 }
 
+// isPID reports whether a process can have this id. Systems cut larger ones to 32 bits: 4294967295 would be -1, which
+// means every process.
+func isPID(pid int) bool { return 0 < pid && pid <= math.MaxInt32 }
+
 // parse checks the command line.
 func (l *locker) parse(cmd *cobra.Command, args []string) error {
 	if err := l.run.Parse(cmd, args, l.checkKind); err != nil {
@@ -137,7 +142,7 @@ func (l *locker) parse(cmd *cobra.Command, args []string) error {
 	switch given := cmd.Flags().Changed("pid"); {
 	case given && l.run.Argv != nil:
 		return command.Usagef(cmd, "--pid and a command contradict each other: leave one out")
-	case given && l.forPID <= 0:
+	case given && !isPID(l.forPID):
 		return command.Usagef(cmd, "--pid must be the id of a process: %d", l.forPID)
 	case given && l.label == "":
 		l.label = "for process " + strconv.Itoa(l.forPID)

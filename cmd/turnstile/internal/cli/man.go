@@ -31,7 +31,7 @@ func newMan(*command.App) *cobra.Command {
 			root := allCommands()
 			root.InitDefaultCompletionCmd()
 			if err := writePages(dir, root); err != nil {
-				return command.Usagef(cmd, "write man pages: %w", err)
+				return command.OutputError(err)
 			}
 			return nil
 		},

@@ -37,6 +37,8 @@ func (p *permits) Set(s string) error {
 		return fmt.Errorf("%q must be N/LIMIT, such as 1/4", s)
 	case p.n < 1 || p.limit < 1:
 		return fmt.Errorf("%q: both numbers must be at least 1", s)
+	case p.n > lock.MaxPermits:
+		return fmt.Errorf("%q: N must be at most %d", s, lock.MaxPermits)
 	case p.n > p.limit:
 		return fmt.Errorf("%q: N must not exceed LIMIT", s)
 	}

@@ -142,6 +142,7 @@ that the machine's settings are wrong.`,
 			root.AddCommand(cmd)
 		}
 	}
+	command.CountInTens(root)
 	refuseUnknownTopics(root)
 	command.Complete(app, root)
 	return root

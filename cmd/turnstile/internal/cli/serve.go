@@ -304,7 +304,17 @@ func (s *serving) run(ctx context.Context, cfg server.Config) error {
 	defer unwatch()
 	group.Go(func() { manager.watch(watching, func() { srv.Sessions() }) })
 	shown := board.start(watching, srv, &cfg)
+	unreachable := make(chan struct{})
+	if s.detached {
+		group.Go(func() {
+			if ownserver.AwaitRemoval(watching, srv.Addrs()) == nil {
+				close(unreachable)
+			}
+		})
+	}
 	select {
+	case <-unreachable: // another server may have the next holders, so ours are to hear of it
+		cfg.Logger.Warn("ending", "why", "its directory was removed or replaced")
 	case <-ctx.Done():
 		cfg.Logger.Info("ending", "why", context.Cause(ctx).Error())
 	case <-srv.Done():

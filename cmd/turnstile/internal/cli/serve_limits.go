@@ -65,7 +65,11 @@ func (a *allowances) apply(cfg *server.Config, given func(flag string) bool) err
 	set("max-connections-per-address", &cfg.MaxClientConns, a.perAddress)
 	set("max-sessions", &cfg.Limits.Sessions, a.sessions)
 	set("max-watches", &cfg.Limits.Watches, a.maxWatches)
-	set("max-frame", &cfg.MaxFrame, a.maxFrame)
+	if given("max-frame") {
+		if cfg.MaxFrame = a.maxFrame; a.maxFrame <= 0 {
+			errs = append(errs, fmt.Errorf("--max-frame: want a number above 0, not %d", a.maxFrame))
+		}
+	}
 	set("max-reply", &cfg.Limits.Reply, a.maxReply)
 	set("max-memory", &cfg.Limits.Memory, a.memory)
 	if given("send-time") {
@@ -81,8 +85,8 @@ func (a *allowances) apply(cfg *server.Config, given func(flag string) bool) err
 	if given("words") {
 		cfg.FourLetterWords = []string{} // none
 		for word := range strings.SplitSeq(a.words, ",") {
-			if word = strings.TrimSpace(word); word != "" && word != "*" && len(word) != 4 {
-				errs = append(errs, fmt.Errorf("--words: %q does not have four letters", word))
+			if word = strings.TrimSpace(word); word != "" && word != "*" && !server.IsFourLetterWord(word) {
+				errs = append(errs, fmt.Errorf("--words: %q is not one of the server's words, such as mntr", word))
 			}
 			cfg.FourLetterWords = append(cfg.FourLetterWords, word)
 		}

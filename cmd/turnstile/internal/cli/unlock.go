@@ -27,8 +27,10 @@ it is unlocked.`,
 		Example: "  turnstile lock --pid $$ /shell || exit; ./step1; turnstile unlock --pid $$ /shell; ./step2",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
-			case pid <= 0:
+			case pid == 0:
 				return command.Usagef(cmd, "--pid is missing: name the process, $$ in a script")
+			case !isPID(pid):
+				return command.Usagef(cmd, "--pid must be the id of a process: %d", pid)
 			case len(args) == 0:
 				return command.Usagef(cmd, "PATH is missing: name what turnstile lock --pid has locked")
 			}

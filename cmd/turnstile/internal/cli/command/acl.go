@@ -3,6 +3,7 @@ package command
 // The flag --acl.
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -72,6 +73,9 @@ func ParseACL(s string) ([]zk.ACL, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := checkDigest(entry.ID); err != nil {
+			return nil, err
+		}
 		list = append(list, entry)
 		if !more {
 			return list, nil
@@ -79,6 +83,33 @@ func ParseACL(s string) ([]zk.ACL, error) {
 		s = rest
 	}
 }
+
+// HiddenHash is what a server shows in place of a password's hash to clients that may not administrate the node.
+const HiddenHash = ":x"
+
+// HidesHash reports whether the server has hidden the hash of an entry's password.
+func HidesHash(id zk.ID) bool { return id.Scheme == "digest" && strings.HasSuffix(id.ID, HiddenHash) }
+
+// checkDigest refuses a password, or what a server shows in its place, where the hash of one must be: no client would
+// ever be let in by that, and whoever may read the list would know the password.
+func checkDigest(id zk.ID) error {
+	if id.Scheme != "digest" {
+		return nil
+	}
+	user, hash, _ := strings.Cut(id.ID, ":")
+	if sum, err := base64.StdEncoding.DecodeString(hash); err == nil && len(sum) >= shortestHash {
+		return nil
+	}
+	if HidesHash(id) {
+		return fmt.Errorf("%q has no hash: the server shows x for it to clients that may not administrate the node",
+			"digest:"+id.ID)
+	}
+	return fmt.Errorf("the list needs a hash of the password of %q, base64(sha1(user:password)), never the password "+
+		"itself: such as digest:ann:7RJfAeIvrl4zdj6sS2fXrQHDvHM=:cdrwa", user)
+}
+
+// shortestHash is how many bytes the shortest hash has that a server can be set to use: MD5.
+const shortestHash = 16
 
 // attributeNext reports whether text goes on within the name of a certificate: with the next attribute, as O=.
 func attributeNext(text string) bool {

@@ -115,7 +115,8 @@ func (c *Connection) config(log *slog.Logger) (zk.Config, error) {
 	for _, entry := range c.auth {
 		scheme, credentials, ok := strings.Cut(entry, ":")
 		if !ok || scheme == "" {
-			return cfg, errors.New("--auth must be scheme:credentials, such as digest:user:password")
+			return cfg, fmt.Errorf("%s must be scheme:credentials, such as digest:user:password (in the variable, "+
+				"blanks separate several: a password with one is for the flag)", Source(c.flags.Lookup("auth")))
 		}
 		if err := checkScheme(scheme); err != nil {
 			return cfg, fmt.Errorf("--auth: %w", err)
@@ -211,6 +212,10 @@ func (c *Connection) Open(ctx context.Context, app *App) (*zk.Client, *zk.Sessio
 	c.used = cfg
 	client, err := zk.Open(context.WithoutCancel(ctx), cfg)
 	if err != nil {
+		refused := app.Env.refuse(c.flags.Lookup("connect"), err)
+		if exit, ok := errors.AsType[*Error](refused); ok && exit.Code == ExitConfig {
+			return nil, nil, exit
+		}
 		return nil, nil, &Error{Code: ExitUsage, Err: err, Hint: "see --connect"}
 	}
 	sess, err := client.Session(ctx)

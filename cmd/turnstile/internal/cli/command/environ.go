@@ -192,13 +192,15 @@ func (e Environ) bind(flags *pflag.FlagSet, f *pflag.Flag) error {
 	return e.refuse(f, fmt.Errorf("environment variable %s: %w", name, err))
 }
 
+const wholeNumber = "a whole number"
+
 // Takes says what a flag takes. It is empty for types whose own errors say so.
 func Takes(f *pflag.Flag) string {
 	switch f.Value.Type() {
 	case "bool":
 		return "true or false"
 	case "int", "int32", "int64":
-		return "a whole number"
+		return wholeNumber
 	case "float64":
 		return "a number"
 	}

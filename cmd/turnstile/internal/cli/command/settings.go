@@ -42,7 +42,9 @@ func (e *Environ) ReadSettings(file string, root func() *cobra.Command) error {
 	}
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) { // nor is it a link to what does not exist
+			return nil
+		}
 	}
 	if err != nil {
 		return &SettingsError{File: file, Err: err}

@@ -32,6 +32,9 @@ func (d *Duration) Set(s string) error {
 	case err != nil && !errors.Is(err, strconv.ErrRange): // no number
 		parsed, err := ParseDuration(s)
 		*d = Duration(parsed)
+		if errors.Is(err, errNoDuration) {
+			return fmt.Errorf("%w, or seconds such as 1.5", err)
+		}
 		return err
 	case math.IsNaN(seconds), math.IsInf(seconds, 0) && err == nil:
 		return fmt.Errorf("%q is out of range", s)
@@ -86,8 +89,10 @@ func ParseDuration(s string) (time.Duration, error) {
 	case err == nil:
 		return 0, errTooLong(s)
 	}
-	return 0, fmt.Errorf("%q is not a duration: write 90s, 1m30s, or seconds such as 1.5", s)
+	return 0, fmt.Errorf("%q %w: write 90s, 1m30s", s, errNoDuration)
 }
+
+var errNoDuration = errors.New("is not a duration")
 
 func errTooLong(s string) error {
 	return fmt.Errorf("%q is out of range: it is too long, at most 2562047h (292 years) are possible", s)

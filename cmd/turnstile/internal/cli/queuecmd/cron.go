@@ -68,6 +68,9 @@ For each item that this process has put it prints its time and id. Exit codes: 0
 				const quote = "unexpected argument %q: quote a SCHEDULE and a BODY of several words"
 				return command.Usagef(cmd, quote, args[3])
 			}
+			if len(args) == 3 && args[2] == "-" {
+				return command.Usagef(cmd, "BODY is not read from standard input: write it behind SCHEDULE")
+			}
 			m, err := c.messageFlags.parse(cmd)
 			if err != nil {
 				return err

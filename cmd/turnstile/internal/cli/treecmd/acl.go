@@ -50,6 +50,10 @@ func newACLGet(app *command.App) *cobra.Command {
 				ACL      []aclJSON `json:"acl"`
 			}{a.Path, s.Aversion, newACLJSON(list)})
 		}
+		if slices.ContainsFunc(list, func(entry zk.ACL) bool { return command.HidesHash(entry.ID) }) {
+			app.Say("%s: the server hides passwords' hashes: it shows them to clients with the right to administrate "+
+				"the node (--auth)", a.Path)
+		}
 		for _, entry := range list {
 			if err := app.Printf("%s\n", command.FormatACL([]zk.ACL{entry})); err != nil {
 				return err

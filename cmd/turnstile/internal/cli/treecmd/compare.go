@@ -95,7 +95,7 @@ func lookAt(ctx context.Context, sess *zk.Session, node *entry) (f found, err er
 
 // sameEntry reports whether an entry of a list is the one that it should be, as far as the server shows it.
 func sameEntry(is, want zk.ACL) bool {
-	if user, hidden := strings.CutSuffix(is.ID.ID, hiddenHash); hidden && is.ID.Scheme == "digest" {
+	if user, hidden := strings.CutSuffix(is.ID.ID, command.HiddenHash); hidden && is.ID.Scheme == "digest" {
 		wanted, _, _ := strings.Cut(want.ID.ID, ":")
 		return is.Perms == want.Perms && want.ID.Scheme == is.ID.Scheme && user == wanted
 	}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -108,9 +107,6 @@ func (x *exporter) line(v any) error {
 	return nil
 }
 
-// hiddenHash is what servers put in the place of a hash that the client may not see.
-const hiddenHash = ":x"
-
 // exported is a node as it was read.
 type exported struct {
 	data     []byte
@@ -184,7 +180,7 @@ func (x *exporter) write(ctx context.Context, path string, e *exported) error {
 		return nil
 	}
 	for _, entry := range e.acl {
-		if entry.ID.Scheme == "digest" && strings.HasSuffix(entry.ID.ID, hiddenHash) {
+		if command.HidesHash(entry.ID) {
 			return &command.Error{
 				Code: command.ExitNoAccess, Err: fmt.Errorf("the server hides a password's hash in the list of %s",
 					x.Path+path),

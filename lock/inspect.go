@@ -309,6 +309,9 @@ func describe(
 		if err != nil {
 			return nil, err
 		}
+		if !ephemeral(data.Stat) {
+			continue // a directory of that name: another lock, perhaps
+		}
 		c, err := contender(node, s.Marker, data)
 		if err != nil {
 			return nil, err

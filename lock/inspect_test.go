@@ -67,6 +67,27 @@ func TestInspectShowsAllWhoHold(t *testing.T) {
 	})
 }
 
+// A lock whose path ends as the names of contenders do is no contender of a lock at its parent.
+func TestDirectoryWithAContendersNameIsNone(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess := w.Session(t, 20*time.Second)
+		inner := zk.Node{Path: path + "/order-lock-1764500000/idle"}
+		if _, err := sess.CreateAll(t.Context(), inner, zk.Parents{}); err != nil {
+			t.Fatal(err)
+		}
+		if roles := w.roles(); roles != "" {
+			t.Errorf("got %q, want no contender", roles)
+		}
+		r := <-w.revoke(lock.RevokeOptions{Grace: time.Second, Force: true})
+		if len(r.list) != 0 {
+			t.Errorf("got %+v, want nothing to revoke", r)
+		}
+		if _, there, err := sess.Exists(t.Context(), path+"/order-lock-1764500000"); !there || err != nil {
+			t.Errorf("the directory has gone: %v", err)
+		}
+	})
+}
+
 // Who excludes whom is in docs/interop.md. Two that do not exclude each other are never shown as a holder and one
 // that waits.
 //

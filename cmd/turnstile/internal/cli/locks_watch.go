@@ -34,6 +34,9 @@ func (l *locks) follow(ctx context.Context, client *zk.Client) error {
 	}
 	defer s.Close()
 	next := s.Next
+	if l.stuck > 0 { // waits become long though nothing changes
+		next = atLeast(next, watchEvery)
+	}
 	show := l.again
 	file, isFile := l.App.Stdout.(*os.File)
 	switch terminal := isFile && term.IsTerminal(int(file.Fd())); {
@@ -45,7 +48,7 @@ func (l *locks) follow(ctx context.Context, client *zk.Client) error {
 			return command.OutputError(err)
 		}
 		defer func() { _, _ = file.WriteString(leave) }()
-		next = atLeast(next, watchEvery)
+		next = atLeast(s.Next, watchEvery)
 	}
 	var last *survey.Snapshot
 	var paths []string

@@ -56,6 +56,23 @@ func TestLocksAreWatchedUntilASignalComes(t *testing.T) {
 	objects.wantCode(128 + 15)
 }
 
+// Nothing changes while a wait becomes a long one.
+func TestLocksThatAreStuckAreTold(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	holder := start(t, "lock", "--connect", srv.Addr(), "/a", "--", "puppet")
+	holder.ready()
+	objects := start(t, "locks", "--watch", "--stuck", "2s", "--json", "--connect", srv.Addr())
+	waiter := start(t, "lock", "--connect", srv.Addr(), "/a", "--", "puppet")
+	objects.wantState("/a", "lock", 1, 1)
+	for _, r := range []*running{objects, waiter} {
+		r.signal(syscall.SIGTERM)
+		r.wantCode(128 + 15)
+	}
+	holder.signal(syscall.SIGTERM)
+	holder.wantCode(3)
+}
+
 // What these credentials may not read ends the watch as it ends the list.
 func TestLocksThatMayNotBeReadAreNotWatched(t *testing.T) {
 	t.Parallel()

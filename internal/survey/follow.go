@@ -65,7 +65,7 @@ type Survey struct {
 	mu      sync.Mutex
 	latest  *Snapshot
 	mode    Mode          // how latest was read
-	cut     bool          // no server is connected
+	cut     time.Time     // since when no server is connected; zero if one is
 	server  string        // that is, or was
 	err     error         // why there will be no other
 	changed chan struct{} // closed when latest or err changes
@@ -150,8 +150,8 @@ func (s *Survey) publish(snapshot *Snapshot, mode Mode) {
 
 // set makes a snapshot the latest. The caller holds mu.
 func (s *Survey) set(snapshot *Snapshot) {
-	snapshot.Mode = s.mode
-	if s.cut {
+	snapshot.Mode, snapshot.Since = s.mode, s.cut
+	if !s.cut.IsZero() {
 		snapshot.Mode = Cut
 	}
 	s.latest = snapshot
@@ -165,8 +165,14 @@ func (s *Survey) watchConnection(ctx context.Context, sess *zk.Session) {
 		server, _ := sess.Server()
 		s.mu.Lock()
 		cut := state != zk.Connected && state != zk.ConnectedReadOnly
-		changed := cut != s.cut
-		s.cut, s.server = cut, server
+		changed := cut == s.cut.IsZero()
+		s.server = server
+		switch {
+		case changed && cut:
+			s.cut = time.Now()
+		case changed:
+			s.cut = time.Time{}
+		}
 		if changed && s.latest != nil {
 			other := *s.latest
 			s.set(&other)
@@ -211,7 +217,9 @@ func (s *Survey) outdated() bool {
 	if s.latest == nil {
 		return false
 	}
-	s.cut = true
+	if s.cut.IsZero() {
+		s.cut = time.Now()
+	}
 	other := *s.latest
 	s.set(&other)
 	return true
@@ -425,7 +433,7 @@ func (r *reading) touch(e zk.Event, dirty, lazy map[string]struct{}) {
 	child := name
 	for up := parent; len(up) >= len(r.cfg.Root); up = stdpath.Dir(up) {
 		switch kind := r.known[up]; {
-		case kind.Contended() && kind.covers(child):
+		case kind.Contended() && kind.covers(child) && !contender(child):
 			mark(up)
 			return
 		case kind == ClassicQueue:
@@ -460,6 +468,10 @@ func (r *reading) touch(e zk.Event, dirty, lazy map[string]struct{}) {
 		mark(of)
 		mark(parent)
 	case contender(name):
+		if e.Type == zk.EventDeleted { // it may have been a directory
+			r.forget(path)
+			delete(dirty, path)
+		}
 		mark(parent)
 	case e.Type == zk.EventDataChanged:
 		mark(path)

@@ -29,6 +29,7 @@ const (
 	ClassicQueue Kind = "classic-queue"    // of another program, or of package queue/classic
 	KazooPermits Kind = "kazoo-semaphore"  // which has a layout of its own
 	Other        Kind = "other"            // nodes of another kind; may be paths of locks
+	named        Kind = "named"            // the same, though some have names of contenders; never shown
 )
 
 // Contended reports whether contenders stand at a path of this kind.
@@ -41,10 +42,14 @@ func (k Kind) Contended() bool {
 func (k Kind) covers(name string) bool {
 	switch k {
 	case Permits:
-		return permitsDir(name)
-	case KazooPermits, Queue, ClassicQueue:
+		return permitsDir(name) || contender(name)
+	case KazooPermits: // and others may be beside its permits: a program that has registered, say
+		return line.KazooPermit(name)
+	case Queue, ClassicQueue:
 		return true
-	case Lock, Election, Support, Absent, Free, Other:
+	case Lock, Election, Support, Free, Other:
+		return contender(name)
+	case Absent, named:
 	}
 	return false
 }
@@ -119,7 +124,7 @@ func Layout(kind Kind, children []string) string {
 		return "curator"
 	case KazooPermits:
 		return "kazoo"
-	case Lock, Election, Support, Absent, Free, Queue, ClassicQueue, Other:
+	case Lock, Election, Support, Absent, Free, Queue, ClassicQueue, Other, named:
 	}
 	contenders, second := line.Fold(line.Contenders(children, line.Every))
 	layout := ""

@@ -49,6 +49,7 @@ type Snapshot struct {
 	Began   time.Time
 	Asked   time.Time // the last answer came
 	Mode    Mode      // how Follow keeps it up to date; empty if Read has returned it
+	Since   time.Time // with Cut: when the connection was lost
 
 	Denied   Missed // may not be read with these credentials
 	TooLarge Missed // have more children than fit into a reply
@@ -297,7 +298,8 @@ func (r *reading) note(path string, f found, err error) {
 	if f.gone {
 		return
 	}
-	r.closings = r.closings || f.kind.covers(leases) && f.kind != before // each kind that covers any name covers this
+	// Kinds that cover all names cover the directories of semaphores, too.
+	r.closings = r.closings || f.kind != before && (f.kind.covers(leases) || f.kind == KazooPermits || before == named)
 	r.known[path] = f.kind
 	if f.entry != nil {
 		r.entries[path] = *f.entry
@@ -377,6 +379,8 @@ func (r *reading) visit(ctx context.Context, path string) (found, error) {
 			f.entry = nil
 		}
 		f.kind, f.below = Other, below(path, Other, l.Names)
+	case err == nil && f.kind != Permits && directories(f.entry.Summary):
+		return found{kind: named, below: below(path, named, l.Names)}, nil
 	case empty:
 		f.entry.Kind = Free // all have left meanwhile
 	}
@@ -405,13 +409,22 @@ func (r *reading) simple(ctx context.Context, path string, listed zk.Children) (
 	return found{kind: Lock, entry: &Entry{Path: path, Kind: Lock, Layout: "simple", Summary: s}}, nil
 }
 
+// ofSession reports whether a contender's node belongs to a session.
+func ofSession(c lock.Contender) bool { return owned(zk.Stat{EphemeralOwner: c.Session}) }
+
+// directories reports whether what has the names of contenders are directories: of other locks, perhaps. Only those in
+// front were read.
+func directories(s lock.Summary) bool {
+	return len(s.Holders) > 0 && !slices.ContainsFunc(s.Holders, ofSession) && (s.First == nil || !ofSession(*s.First))
+}
+
 // below returns the paths of those children of a path of a kind that may have contenders: that are none themselves, nor
 // a part of what the path is.
 func below(path string, kind Kind, children []string) []string {
 	var list []string
 	for _, name := range children {
 		system := path == "/" && name == "zookeeper"
-		if !system && !kind.covers(name) && !Beside(name) && !contender(name) {
+		if !system && !kind.covers(name) && !Beside(name) {
 			list = append(list, stdpath.Join(path, name))
 		}
 	}

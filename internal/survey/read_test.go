@@ -35,8 +35,10 @@ func tree(t *testing.T, srv *zktest.Server) (want []string) {
 		{"/pool/leases/" + guid + "-lease-", "", zk.EphemeralSequential},
 		{"/pool/locks/" + lockNode, "", zk.EphemeralSequential},
 		{"/sem/6f9619ff8b86d011b42d00c04fc964ff", "host1", zk.Ephemeral},
+		{"/sem/report/" + lockNode, "10.0.0.5", zk.EphemeralSequential},
 		{"/sem-__lock__/1f8fad5bd9cb469fa16570867728950e__lock__", "host2", zk.EphemeralSequential},
 		{"/sums/6f9619ff8b86d011b42d00c04fc964ff", "no permit", zk.Persistent},
+		{"/orders/order-lock-1764500000/" + lockNode, "10.0.0.4", zk.EphemeralSequential}, // the lock of an order
 		{"/tasks/queue-", "item", zk.PersistentSequential},
 	} {
 		node := zk.Node{Path: n.path, Data: []byte(n.data), Mode: n.mode}
@@ -49,8 +51,10 @@ func tree(t *testing.T, srv *zktest.Server) (want []string) {
 		"/jobs/report/below lock kazoo 1 0",
 		"/leader election latch 1 0",
 		"/offers election-support support 1 0",
+		"/orders/order-lock-1764500000 lock curator 1 0",
 		"/pool permits curator 1 1",
 		"/sem kazoo-semaphore kazoo 1 1",
+		"/sem/report lock curator 1 0",
 		"/tasks classic-queue  0 0",
 	}
 }

@@ -132,7 +132,7 @@ func (l *locks) headline(s *survey.Snapshot, shown []survey.Entry, now time.Time
 	case survey.Sampled:
 		state = fmt.Sprintf(", read %v ago", now.Sub(s.Asked).Round(time.Second))
 	case survey.Cut:
-		state = ", no server is connected: this was at " + s.Asked.Local().Format(time.TimeOnly)
+		state = ", no server is connected: this was at " + s.Since.Local().Format(time.TimeOnly)
 	case survey.Live:
 	}
 	return command.Sprintf("%s  %s at %s: %d shown, %d waiting%s",

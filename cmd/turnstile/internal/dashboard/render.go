@@ -96,10 +96,26 @@ func answer(w http.ResponseWriter, r *http.Request, status int, kind, tag string
 	_, _ = w.Write(body) // fails if the client has gone
 }
 
-// has reports whether the client has the answer with a tag already.
-func has(r *http.Request, tag string) bool { return tag != "" && r.Header.Get("If-None-Match") == tag }
+// has reports whether the client has the answer with a tag already. A proxy may have made the tag a weak one.
+func has(r *http.Request, tag string) bool {
+	for other := range strings.SplitSeq(r.Header.Get("If-None-Match"), ",") {
+		if tag != "" && strings.TrimPrefix(strings.TrimSpace(other), "W/") == tag {
+			return true
+		}
+	}
+	return false
+}
 
-func accepts(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") }
+// accepts reports whether the client takes gzip.
+func accepts(r *http.Request) bool {
+	for coding := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
+		if name, weight, _ := strings.Cut(coding, ";"); strings.TrimSpace(name) == "gzip" {
+			q, err := strconv.ParseFloat(strings.TrimPrefix(strings.TrimSpace(weight), "q="), 64)
+			return err != nil || q > 0
+		}
+	}
+	return false
+}
 
 func compress(body []byte) []byte {
 	var b bytes.Buffer

@@ -157,8 +157,8 @@ func (m *model) askToEnd() {
 	}
 }
 
-// lastDigits are the last four of a session's name.
-func lastDigits(name string) string { return name[max(0, len(name)-4):] }
+// lastDigits are the last eight of a session's name: the last four are often zeros.
+func lastDigits(name string) string { return name[max(0, len(name)-8):] }
 
 // confirm does what was asked for, if what was typed confirms it.
 func (m *model) confirm(p *prompt) tea.Cmd {

@@ -96,9 +96,9 @@ func (m *model) header() string {
 		case survey.Sampled:
 			state = s.looks[warn].Render("◐ sampled " + ensemble.Ago(m.now.Sub(m.snapshot.Asked)) + " ago")
 		case survey.Cut:
-			state = s.looks[bad].Render("○ not connected since " + m.snapshot.Asked.Local().Format(time.TimeOnly))
+			state = s.looks[bad].Render("○ not connected since " + m.snapshot.Since.Local().Format(time.TimeOnly))
 		}
-		if m.snapshot.Partial != "" {
+		if m.snapshot.Partial != "" && m.snapshot.Mode != survey.Cut {
 			state = s.looks[warn].Render("◒ partial")
 		}
 	}

@@ -5,6 +5,7 @@ package top
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -97,12 +98,14 @@ func (m *model) sessionsPage() page {
 		known[s.ID] = s
 	}
 	holds, waits, owners := make(map[int64][]string), make(map[int64][]string), make(map[int64]string)
-	for path, l := range m.lines {
-		for _, c := range l.List {
+	for _, path := range slices.Sorted(maps.Keys(m.lines)) {
+		for _, c := range m.lines[path].List {
 			if _, ok := known[c.Session]; !ok {
 				known[c.Session] = ensemble.Session{ID: c.Session, Ephemerals: -1}
 			}
-			owners[c.Session] = m.source.Owner(c)
+			if owners[c.Session] == "" || c.Known {
+				owners[c.Session] = m.source.Owner(c)
+			}
 			where := waits
 			if c.Holder {
 				where = holds

@@ -32,6 +32,9 @@ func ReadSASLUsers(path string) (map[string]string, error) {
 		return nil, fmt.Errorf("%s: it is a JAAS file, want lines user:password; a JAAS file is what "+
 			"java.security.auth.login.config of a zoo.cfg can name", path)
 	}
+	if strings.HasPrefix(string(text), byteOrderMark) {
+		return nil, fmt.Errorf("%s begins with a byte order mark: save it as UTF-8 without one", path)
+	}
 	users := make(map[string]string)
 	n := 0
 	for line := range strings.Lines(string(text)) {
@@ -39,9 +42,6 @@ func ReadSASLUsers(path string) (map[string]string, error) {
 		line = strings.TrimRight(line, "\r\n")
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
-		}
-		if strings.HasPrefix(line, byteOrderMark) {
-			return nil, fmt.Errorf("%s begins with a byte order mark: save it as UTF-8 without one", path)
 		}
 		user, password, ok := strings.Cut(line, ":")
 		if !ok || user == "" || password == "" {

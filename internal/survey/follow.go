@@ -168,10 +168,10 @@ func (s *Survey) watchConnection(ctx context.Context, sess *zk.Session) {
 		changed := cut == s.cut.IsZero()
 		s.server = server
 		switch {
-		case changed && cut:
-			s.cut = time.Now()
-		case changed:
+		case !cut:
 			s.cut = time.Time{}
+		case changed:
+			s.cut = time.Now()
 		}
 		if changed && s.latest != nil {
 			other := *s.latest
@@ -433,7 +433,7 @@ func (r *reading) touch(e zk.Event, dirty, lazy map[string]struct{}) {
 	child := name
 	for up := parent; len(up) >= len(r.cfg.Root); up = stdpath.Dir(up) {
 		switch kind := r.known[up]; {
-		case kind.Contended() && kind.covers(child) && !contender(child):
+		case kind.Contended() && kind.covers(child):
 			mark(up)
 			return
 		case kind == ClassicQueue:

@@ -42,17 +42,18 @@ func (k Kind) Contended() bool {
 func (k Kind) covers(name string) bool {
 	switch k {
 	case Permits:
-		return permitsDir(name) || contender(name)
+		return permitsDir(name)
 	case KazooPermits: // and others may be beside its permits: a program that has registered, say
 		return line.KazooPermit(name)
 	case Queue, ClassicQueue:
 		return true
-	case Lock, Election, Support, Free, Other:
-		return contender(name)
-	case Absent, named:
+	case Lock, Election, Support, Absent, Free, Other, named:
 	}
 	return false
 }
+
+// hides reports whether a child of this name is not looked into: it is a contender, or covered.
+func (k Kind) hides(name string) bool { return k.covers(name) || k != named && contender(name) }
 
 // permitsDir reports whether semaphores have a directory of this name.
 func permitsDir(name string) bool { return name == leases || name == locks }

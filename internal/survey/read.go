@@ -218,7 +218,7 @@ func (r *reading) again(ctx context.Context, paths []string) error {
 	inside := func(path string) bool {
 		for path != r.cfg.Root {
 			name := stdpath.Base(path)
-			if path = stdpath.Dir(path); r.known[path].covers(name) {
+			if path = stdpath.Dir(path); r.known[path].hides(name) {
 				return true
 			}
 		}
@@ -424,7 +424,7 @@ func below(path string, kind Kind, children []string) []string {
 	var list []string
 	for _, name := range children {
 		system := path == "/" && name == "zookeeper"
-		if !system && !kind.covers(name) && !Beside(name) {
+		if !system && !kind.hides(name) && !Beside(name) {
 			list = append(list, stdpath.Join(path, name))
 		}
 	}

@@ -181,12 +181,12 @@ func (c *contest) poll() {
 // last saw the context alive.
 func (c *contest) told(k *contender, at int64) {
 	k.told.Do(func() {
-		why := context.Cause(k.ctx).Error()
-		if stood := time.Duration(at - k.alive.Load()); stood > standstill {
-			at, why = k.alive.Load(), fmt.Sprintf("%s, seen after a standstill of %v", why, stood)
-		}
-		if given := k.given.Load(); given != 0 {
+		why, given, alive := context.Cause(k.ctx).Error(), k.given.Load(), k.alive.Load()
+		switch stood := time.Duration(at - alive); {
+		case given != 0:
 			at = given
+		case stood > standstill:
+			at, why = alive, fmt.Sprintf("%s, seen after a standstill of %v", why, stood)
 		}
 		c.mu.Lock()
 		delete(c.holding, k.name)

@@ -29,8 +29,7 @@ func TestMain(m *testing.M) {
 	if name := filepath.Base(os.Args[0]); name != "turnstile" && name != "puppet" {
 		heedSignals()
 		for name, value := range map[string]string{
-			"GORACE":                    quickExit,
-			"TURNSTILE_SESSION_TIMEOUT": longSession, "TURNSTILE_GRACE": "5s", // nor is a command killed
+			"GORACE": quickExit, "TURNSTILE_SESSION_TIMEOUT": longSession, "TURNSTILE_GRACE": "5s",
 		} {
 			_ = os.Setenv(name, value) // they are valid
 		}
@@ -42,7 +41,8 @@ func TestMain(m *testing.M) {
 }
 
 // longSession is the session timeout unless a test asks for less. On a loaded machine a process may stand still for
-// seconds: no hold is lost by that. It is the most that a server grants by default.
+// seconds: no hold is lost by that, and with a long grace no command is killed. It is the most that a server grants by
+// default.
 const longSession = "40s"
 
 // quickExit makes programs with the race detector end at once, not after a second: the tests start many hundred.

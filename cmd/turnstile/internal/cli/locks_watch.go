@@ -33,13 +33,13 @@ func (l *locks) follow(ctx context.Context, client *zk.Client) error {
 		return err
 	}
 	defer s.Close()
-	next := s.Next
-	if l.stuck > 0 { // waits become long though nothing changes
+	next, show := s.Next, l.again
+	file, isFile := l.App.Stdout.(*os.File)
+	terminal := isFile && term.IsTerminal(int(file.Fd()))
+	if terminal || l.stuck > 0 { // ages change, and waits become long, though nothing else does
 		next = atLeast(next, watchEvery)
 	}
-	show := l.again
-	file, isFile := l.App.Stdout.(*os.File)
-	switch terminal := isFile && term.IsTerminal(int(file.Fd())); {
+	switch {
 	case l.AsJSON:
 		show = l.changes()
 	case terminal:
@@ -48,11 +48,11 @@ func (l *locks) follow(ctx context.Context, client *zk.Client) error {
 			return command.OutputError(err)
 		}
 		defer func() { _, _ = file.WriteString(leave) }()
-		next = atLeast(s.Next, watchEvery)
 	}
 	var last *survey.Snapshot
 	var paths []string
 	for {
+		before, were := last, paths
 		if last, err = next(ctx, last, paths); err != nil {
 			return err
 		}
@@ -61,12 +61,14 @@ func (l *locks) follow(ctx context.Context, client *zk.Client) error {
 		}
 		now := time.Now()
 		shown, more := l.choose(last.Entries, now)
-		if err := show(last, shown, more, now); err != nil {
-			return err
-		}
-		paths = paths[:0]
+		paths = nil
 		for _, e := range shown {
 			paths = append(paths, e.Path)
+		}
+		if terminal || last != before || !slices.Equal(paths, were) {
+			if err := show(last, shown, more, now); err != nil {
+				return err
+			}
 		}
 		select {
 		case <-time.After(watchEvery):

@@ -90,8 +90,8 @@ const HiddenHash = ":x"
 // HidesHash reports whether the server has hidden the hash of an entry's password.
 func HidesHash(id zk.ID) bool { return id.Scheme == "digest" && strings.HasSuffix(id.ID, HiddenHash) }
 
-// checkDigest refuses a password, or what a server shows in its place, where the hash of one must be: no client would
-// ever be let in by that, and whoever may read the list would know the password.
+// checkDigest refuses a password, or what a server shows in its place, where the hash of one must be: it would let
+// no client in, and show the password to all that may read the list.
 func checkDigest(id zk.ID) error {
 	if id.Scheme != "digest" {
 		return nil

@@ -212,9 +212,8 @@ func (c *Connection) Open(ctx context.Context, app *App) (*zk.Client, *zk.Sessio
 	c.used = cfg
 	client, err := zk.Open(context.WithoutCancel(ctx), cfg)
 	if err != nil {
-		refused := app.Env.refuse(c.flags.Lookup("connect"), err)
-		if exit, ok := errors.AsType[*Error](refused); ok && exit.Code == ExitConfig {
-			return nil, nil, exit
+		if wrong := app.Env.wrongSetting(c.flags.Lookup("connect"), err); wrong != nil {
+			return nil, nil, wrong
 		}
 		return nil, nil, &Error{Code: ExitUsage, Err: err, Hint: "see --connect"}
 	}

@@ -216,11 +216,20 @@ func on(f *pflag.Flag, value string) bool {
 	return yes || err != nil
 }
 
+// wrongSetting is the error of a flag whose value comes from the settings of the machine and cannot be used; nil if the
+// value comes from elsewhere.
+func (e Environ) wrongSetting(f *pflag.Flag, err error) *Error {
+	place := e.places[Source(f)]
+	if place == "" {
+		return nil
+	}
+	return &Error{Code: ExitConfig, Err: fmt.Errorf("%s: %w", place, err)}
+}
+
 // refuse is the error of a flag whose value cannot be used. It says where the value comes from.
 func (e Environ) refuse(f *pflag.Flag, err error) error {
-	name := Source(f)
-	if place := e.places[name]; place != "" {
-		return &Error{Code: ExitConfig, Err: fmt.Errorf("%s: %w", place, err)}
+	if wrong := e.wrongSetting(f, err); wrong != nil {
+		return wrong
 	}
 	if f.Changed {
 		return &Error{Code: ExitUsage, Err: err}

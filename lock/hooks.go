@@ -12,7 +12,8 @@ import (
 
 // Hooks are called about a lock's acquisitions, for logs and metrics. Nil fields cost nothing. Hooks may use the
 // lock, and must not block for long: Lock and Unlock wait for them. Lock stands here for all methods that acquire:
-// TryLock, RLock, TryRLock, Acquire, TryAcquire and Do as well.
+// TryLock, RLock, TryRLock, Acquire, TryAcquire and Do as well. If Enqueued or Acquired panics, the lock or the place
+// in line may be kept until the session ends.
 //
 // Each call of Lock calls Enqueued at most once, and then either Acquired or Failed once: Acquired if it returns a
 // hold, Failed if it returns an error. Each Acquired is followed by either Released or Lost, once. Event.ID tells which

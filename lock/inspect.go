@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	stdpath "path"
 	"slices"
 	"time"
@@ -111,7 +110,7 @@ func inspect(ctx context.Context, sess *zk.Session, path string) ([]Contender, e
 	if err != nil {
 		return nil, err
 	}
-	if ephemeral(stat) {
+	if stat.EphemeralOwner != 0 {
 		return inspectSimple(ctx, sess, path)
 	}
 	list, err := describe(ctx, sess, path, children, line.Every)
@@ -132,22 +131,19 @@ func inspect(ctx context.Context, sess *zk.Session, path string) ([]Contender, e
 	return append(permits, list...), err
 }
 
-// ephemeral reports whether a node belongs to a session. Containers and nodes that expire have marks in the same place.
-func ephemeral(s zk.Stat) bool {
-	const container, expires = math.MinInt64, 0xff
-	return s.EphemeralOwner != 0 && s.EphemeralOwner != container && uint64(s.EphemeralOwner)>>56 != expires
-}
-
 // inspectSimple returns the holder of the simple lock at path. Its waiters leave no trace in the tree.
 func inspectSimple(ctx context.Context, sess *zk.Session, path string) ([]Contender, error) {
 	data, stat, err := sess.Get(ctx, path)
-	if errors.Is(err, zk.NoNode) || err == nil && !ephemeral(stat) {
+	if errors.Is(err, zk.NoNode) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	c, err := contender(path, "", zk.Data{Data: data, Stat: stat})
+	if errors.Is(err, errDirectory) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -155,8 +151,26 @@ func inspectSimple(ctx context.Context, sess *zk.Session, path string) ([]Conten
 	return []Contender{c}, nil
 }
 
-// contender returns what a node tells of its contender. The marker is that of its name; empty if that needs none.
+// errDirectory is the error of a node that no session owns: a directory of another lock, perhaps.
+var errDirectory = errors.New("lock: the node belongs to no session")
+
+// contenderOf is contender of a node that is being read.
+func contenderOf(
+	ctx context.Context, path string, marker line.Marker, read *zk.Future[zk.Data],
+) (Contender, error) {
+	node, err := read.Get(ctx)
+	if err != nil {
+		return Contender{}, err
+	}
+	return contender(path, marker, node)
+}
+
+// contender returns what a node tells of its contender. The marker is that of its name; empty if that needs none. The
+// error is errDirectory if the node belongs to no session.
 func contender(path string, marker line.Marker, node zk.Data) (Contender, error) {
+	if node.Stat.EphemeralOwner == 0 {
+		return Contender{}, errDirectory
+	}
 	token, err := line.Token(node.Stat.Czxid, 0)
 	if err != nil {
 		return Contender{}, err
@@ -252,36 +266,41 @@ func inspectKazooPermits(ctx context.Context, sess *zk.Session, path string, chi
 // maxLooks is how many nodes that may be permits are looked at at a time.
 const maxLooks = 100
 
-// readLeases reads those of some children of path that are ephemeral.
+// readLeases reads those of some children of path that belong to sessions.
 func readLeases(ctx context.Context, sess *zk.Session, path string, names []string) (list []Contender, err error) {
-	paths := make([]string, len(names))
-	for i, name := range names {
-		paths[i] = attempt.Join(path, name)
-	}
-	var leases []string
-	for node, look := range attempt.Each(sess, paths, (*zk.Batch).Exists) {
-		there, err := look.Get(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if there.Exists && ephemeral(there.Stat) {
-			leases = append(leases, node)
-		}
+	leases, err := ofSessions(ctx, sess, path, names)
+	if err != nil {
+		return nil, err
 	}
 	for node, read := range attempt.Each(sess, leases, (*zk.Batch).Get) {
-		data, err := read.Get(ctx)
-		if errors.Is(err, zk.NoNode) {
+		c, err := contenderOf(ctx, node, "", read)
+		if errors.Is(err, zk.NoNode) || errors.Is(err, errDirectory) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		c, err := contender(node, "", data)
+		c.Kind, c.Holder = Permit, true
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// ofSessions returns the paths of those of some children of path that belong to sessions. It looks at them without
+// reading them.
+func ofSessions(ctx context.Context, sess *zk.Session, path string, names []string) (list []string, err error) {
+	paths := make([]string, len(names))
+	for i, name := range names {
+		paths[i] = attempt.Join(path, name)
+	}
+	for node, look := range attempt.Each(sess, paths, (*zk.Batch).Exists) {
+		there, err := look.Get(ctx)
 		if err != nil {
 			return nil, err
 		}
-		c.Kind, c.Holder = Permit, true
-		list = append(list, c)
+		if there.Exists && there.Stat.EphemeralOwner != 0 {
+			list = append(list, node)
+		}
 	}
 	return list, nil
 }
@@ -302,17 +321,10 @@ func describe(
 	for node, read := range attempt.Each(sess, paths, (*zk.Batch).Get) {
 		i++
 		s := contenders[i]
-		data, err := read.Get(ctx)
-		if errors.Is(err, zk.NoNode) {
+		c, err := contenderOf(ctx, node, s.Marker, read)
+		if errors.Is(err, zk.NoNode) || errors.Is(err, errDirectory) {
 			continue
 		}
-		if err != nil {
-			return nil, err
-		}
-		if !ephemeral(data.Stat) {
-			continue // a directory of that name: another lock, perhaps
-		}
-		c, err := contender(node, s.Marker, data)
 		if err != nil {
 			return nil, err
 		}

@@ -75,9 +75,7 @@ func TestDirectoryWithAContendersNameIsNone(t *testing.T) {
 		if _, err := sess.CreateAll(t.Context(), inner, zk.Parents{}); err != nil {
 			t.Fatal(err)
 		}
-		if roles := w.roles(); roles != "" {
-			t.Errorf("got %q, want no contender", roles)
-		}
+		w.wantRoles("a directory", "")
 		r := <-w.revoke(lock.RevokeOptions{Grace: time.Second, Force: true})
 		if len(r.list) != 0 {
 			t.Errorf("got %+v, want nothing to revoke", r)
@@ -85,6 +83,20 @@ func TestDirectoryWithAContendersNameIsNone(t *testing.T) {
 		if _, there, err := sess.Exists(t.Context(), path+"/order-lock-1764500000"); !there || err != nil {
 			t.Errorf("the directory has gone: %v", err)
 		}
+		for range 3 {
+			w.foreign(sess, guid+"-lock-", zk.EphemeralSequential)
+		}
+		if roles := w.roles(); roles != "H--" {
+			t.Errorf("a directory behind three: got %q", roles)
+		}
+		if _, err := sess.DeleteAll(t.Context(), path+"/order-lock-1764500000"); err != nil {
+			t.Fatal(err)
+		}
+		early := zk.Node{Path: path + "/order-lock-0000000000/idle"}
+		if _, err := sess.CreateAll(t.Context(), early, zk.Parents{}); err != nil {
+			t.Fatal(err)
+		}
+		w.wantRoles("a directory before three", "H--")
 	})
 }
 

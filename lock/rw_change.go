@@ -27,7 +27,7 @@ const upgraded = "upgrade-"
 
 // change makes the caller's goroutine the only one that changes h or unlocks it, until done is called.
 func (m *RWMutex) change(ctx context.Context, h *Hold) (done func(), err error) {
-	if h.grant.of != any(m) {
+	if h == nil || h.grant.of != any(m) {
 		return nil, m.failed(errOther)
 	}
 	done, err = h.grant.hold(ctx)

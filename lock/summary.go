@@ -29,7 +29,9 @@ type Summary struct {
 // Summarize returns what Inspect does in short. Inspect reads the node of each contender; Summarize lists them and
 // reads those in front alone, unless their names do not tell who waits for whom: contenders of several programs are
 // read one and all. So it is for programs that show many locks. The Summary is empty if there is no contender, or no
-// such path. It is an error if the list of the contenders is larger than zk.Config.MaxFrame.
+// such path. Nodes that have a contender's name but no session, as the paths of other locks may, are left out where
+// they are in front; if the first hundred are such, the Summary is empty. Behind the front they count as waiting. It is
+// an error if the list of the contenders is larger than zk.Config.MaxFrame.
 func Summarize(ctx context.Context, client *zk.Client, path string) (Summary, error) {
 	return summaryOf(ctx, client, path, nil)
 }
@@ -108,7 +110,7 @@ func whole(ctx context.Context, sess *zk.Session, path string) (s Summary, err e
 // meanwhile.
 func front(ctx context.Context, sess *zk.Session, path string, listed zk.Children) (s Summary, ok bool, err error) {
 	children, stat := listed.Names, listed.Stat
-	if ephemeral(stat) {
+	if stat.EphemeralOwner != 0 {
 		s, err = whole(ctx, sess, path)
 		return s, true, err
 	}
@@ -146,9 +148,16 @@ func front(ctx context.Context, sess *zk.Session, path string, listed zk.Childre
 		Numbers: Numbers{Path: counted, Left: left, Low: left <= line.HalfLeft},
 	}
 	read := slices.Concat(holders[:min(len(holders), maxSummaryHolders)], waiters[:min(len(waiters), 1)])
-	list, ok, err := readPlaces(ctx, sess, read)
-	if !ok || err != nil {
-		return Summary{}, false, err
+	list, err := readPlaces(ctx, sess, read)
+	switch {
+	case errors.Is(err, errDirectory) && counted == path:
+		s, err = behindDirectories(ctx, sess, path, contenders)
+		return s, true, err
+	case errors.Is(err, errDirectory): // among permits
+		s, err = whole(ctx, sess, path)
+		return s, true, err
+	case err != nil:
+		return Summary{}, false, ignoreNoNode(err)
 	}
 	if len(waiters) > 0 {
 		s.First = &list[len(list)-1]
@@ -159,6 +168,22 @@ func front(ctx context.Context, sess *zk.Session, path string, listed zk.Childre
 	}
 	s.Holders = list
 	return s, true, nil
+}
+
+// behindDirectories summarizes the lock at path when directories with names of contenders are in front: of other locks,
+// perhaps. There may be very many of them. So if none of the first hundred is a contender, all are taken for
+// directories.
+func behindDirectories(
+	ctx context.Context, sess *zk.Session, path string, contenders []line.Contender,
+) (Summary, error) {
+	var names []string
+	for _, c := range contenders[:min(len(contenders), maxLooks)] {
+		names = append(names, c.Name)
+	}
+	if some, err := ofSessions(ctx, sess, path, names); len(some) == 0 {
+		return Summary{}, err
+	}
+	return whole(ctx, sess, path)
 }
 
 func ignoreNoNode(err error) error {
@@ -175,8 +200,9 @@ type place struct {
 	kind         Kind
 }
 
-// readPlaces reads what the nodes of contenders tell. It reports false if one of them is gone.
-func readPlaces(ctx context.Context, sess *zk.Session, places []place) (list []Contender, ok bool, err error) {
+// readPlaces reads what the nodes of contenders tell. The error is zk.NoNode if one is gone, and errDirectory if one is
+// no contender.
+func readPlaces(ctx context.Context, sess *zk.Session, places []place) (list []Contender, err error) {
 	b := sess.Batch()
 	reads := make([]*zk.Future[zk.Data], len(places))
 	for i, p := range places {
@@ -184,18 +210,14 @@ func readPlaces(ctx context.Context, sess *zk.Session, places []place) (list []C
 	}
 	b.Send()
 	for i, p := range places {
-		node, err := reads[i].Get(ctx)
+		c, err := contenderOf(ctx, p.path, p.contender.Marker, reads[i])
 		if err != nil {
-			return nil, false, ignoreNoNode(err)
-		}
-		c, err := contender(p.path, p.contender.Marker, node)
-		if err != nil {
-			return nil, false, err
+			return nil, err
 		}
 		c.Kind, c.Second = p.kind, p.second
 		list = append(list, c)
 	}
-	return list, true, nil
+	return list, nil
 }
 
 // permitsFront lists the permits that are taken and the waiters of the semaphore at path, and returns the Stat of the

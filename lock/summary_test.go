@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/lock"
@@ -168,6 +169,30 @@ func TestSummaryReadsOnlyThoseInFront(t *testing.T) {
 		if s.Numbers.Path != path || s.Numbers.Left < 1<<30 {
 			t.Errorf("numbers: %+v", s.Numbers)
 		}
+	})
+}
+
+// Nodes of no session among permits and their waiters hide none of them.
+func TestSummaryOfASemaphoreWithDirectories(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sem := w.another(1, 1)
+		held, waiter := locked(t, sem.Lock), waits(t.Context(), sem.Lock)
+		synctest.Wait()
+		sess := w.Session(t, 20*time.Second)
+		dirs := []string{"/leases/" + guid + "-lease-0000000000", "/locks/a-lock-0000000000"}
+		for _, dir := range dirs {
+			if _, err := sess.CreateAll(t.Context(), zk.Node{Path: path + dir + "/below"}, zk.Parents{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.wantRoles("a permit and a waiter", "S-")
+		for _, dir := range dirs { // which programs respect, as they look at names alone
+			if _, err := sess.DeleteAll(t.Context(), path+dir); err != nil {
+				t.Fatal(err)
+			}
+		}
+		unlock(t, held)
+		unlock(t, got(t, waiter))
 	})
 }
 

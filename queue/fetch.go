@@ -116,9 +116,12 @@ func (f *fetcher) glance(ctx context.Context) (free []string, delays int32, err 
 	if !f.co.claims.Knows(claims.Consumers) {
 		return nil, -1, nil
 	}
-	nodes, err := f.co.q.layout.store.MultiRead(ctx, f.co.sess,
+	nodes, err := f.co.sess.MultiRead(ctx,
 		zk.GetOp(f.co.q.layout.path(dirDelayed)), zk.ChildrenOp(f.co.q.layout.path(dirFree)))
-	if err != nil || nodes == nil {
+	if errors.Is(err, zk.Unimplemented) {
+		return nil, -1, nil
+	}
+	if err != nil {
 		return nil, -1, err
 	}
 	if err := cmp.Or(nodes[0].Err, nodes[1].Err); err != nil {

@@ -328,7 +328,7 @@ func (r reader) readStored(ctx context.Context, dir string, items []int, f func(
 func (r reader) readChunk(ctx context.Context, dir string, items []int, large bool, f func(*storedItem) bool) error {
 	var nodes []*zk.Data
 	err := r.do(ctx, func(sess *zk.Session) (err error) {
-		nodes, err = r.layout.store.Read(ctx, sess, dir, items, large)
+		nodes, err = segment.Read(ctx, sess, dir, items, large)
 		return err
 	})
 	half := len(items) / 2

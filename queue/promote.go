@@ -291,7 +291,7 @@ func (x *delayedItem) become(node *zk.Data, now int64) *segment.Record {
 // permissions or its size: that stays, and the others go on without it.
 func (m *mover) read(ctx context.Context, s *bucketSegment, items []int) ([]*zk.Data, error) {
 	co := m.co
-	nodes, err := co.q.layout.store.Read(ctx, co.sess, s.c.Segment(s.segment), items, !s.small)
+	nodes, err := segment.Read(ctx, co.sess, s.c.Segment(s.segment), items, !s.small)
 	switch {
 	case err == nil:
 		return nodes, nil

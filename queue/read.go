@@ -40,7 +40,7 @@ func (f *fetcher) read(dir, class string, items []int) ([]claims.Item, error) {
 			class = string(data)
 		}
 		if err == nil {
-			nodes, err = f.co.q.layout.store.Read(f.co.ctx, f.co.sess, dir, items[:n], segment.Large([]byte(class)))
+			nodes, err = segment.Read(f.co.ctx, f.co.sess, dir, items[:n], segment.Large([]byte(class)))
 		}
 		switch {
 		case err == nil:
@@ -140,7 +140,7 @@ func (co *consumer) bury() error {
 				reason = fmt.Sprintf("%d attempts did not finish it, and the last consumer that had it is gone",
 					it.attempt)
 			}
-			failed = append(failed, it.moveToDead(reason))
+			failed = append(failed, it.moveToDead(reason, ""))
 		}
 	}
 	co.fetcher.bad = nil

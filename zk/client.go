@@ -32,6 +32,7 @@ type Client struct {
 	backoff  time.Duration // the next wait after a connection that breaks early; only run uses it
 	suspect  atomic.Int32  // the operation at which servers that resume no session close connections; 0 if none
 	closings int           // how many in a row, without an answer to it; only run uses it
+	single   atomic.Bool   // the servers are too old for MultiRead
 	reports  reports
 	calls    sync.Pool // of *call; per client, because a channel made in a synctest bubble must stay in it
 

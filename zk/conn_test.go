@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -217,6 +218,33 @@ func TestUnimplementedIsAnErrorNotTheEndOfTheSession(t *testing.T) {
 		})
 		if _, _, err := s.Get(t.Context(), "/a"); err != nil {
 			t.Errorf("the next request: %v, want it answered on a new connection", err)
+		}
+	})
+}
+
+// An old server closes the connection at each.
+func TestMultiReadIsAskedOfOldServersOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		f := newFake(t, func(p *peer) {
+			p.open()
+			p.loop(func(r request) bool {
+				if r.Op == wire.OpMultiRead {
+					asked.Add(1)
+					p.answer(r, 1, wire.Unimplemented, nil)
+					_ = p.conn.Close()
+				}
+				return r.Op == wire.OpMultiRead
+			})
+		})
+		_, s := f.open(f.config())
+		_, err := s.MultiRead(t.Context(), zk.GetOp("/a"))
+		wantFailure(t, err, zk.Unimplemented, zk.Refused)
+		_, err = s.MultiRead(t.Context(), zk.GetOp("/a"))
+		wantFailure(t, err, zk.Unimplemented, zk.NotSent)
+		if n := asked.Load(); n != 1 {
+			t.Errorf("asked %d times, want once", n)
 		}
 	})
 }

@@ -17,7 +17,7 @@ type Stat struct {
 	Version        int32 // counts changes of the data
 	Cversion       int32 // counts creations and deletions of children
 	Aversion       int32 // counts changes of the access control list
-	EphemeralOwner int64 // the session of an ephemeral node, or 0
+	EphemeralOwner int64 // the session of an ephemeral node, or 0: containers and nodes with a TTL have none
 	DataLength     int32
 	NumChildren    int32
 	Pzxid          int64 // the last transaction that created or deleted a child

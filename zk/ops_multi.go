@@ -4,6 +4,7 @@ package zk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/seed-a3166700/turnstile/internal/wire"
@@ -176,8 +177,12 @@ type ReadResult struct {
 	Err      error    // nil, or a Code; each operation succeeds or fails on its own
 }
 
-// MultiRead reads several nodes in one request. It returns Unimplemented if the server is older than 3.6.
+// MultiRead reads several nodes in one request. It returns Unimplemented if the server is older than 3.6. Such a server
+// also closes the connection, so the client does not ask again.
 func (s *Session) MultiRead(ctx context.Context, ops ...ReadOp) ([]ReadResult, error) {
+	if s.client.single.Load() {
+		return nil, refuse(wire.OpMultiRead, "", Unimplemented)
+	}
 	req, err := s.multiReadRequest(ops)
 	if err != nil {
 		return nil, refuse(wire.OpMultiRead, "", err)
@@ -185,6 +190,9 @@ func (s *Session) MultiRead(ctx context.Context, ops ...ReadOp) ([]ReadResult, e
 	c := s.newCall(wire.OpMultiRead, "")
 	c.parts = len(ops)
 	if err := s.do(ctx, c, req); err != nil {
+		if errors.Is(err, Unimplemented) {
+			s.client.single.Store(true)
+		}
 		return nil, err
 	}
 	defer c.free()

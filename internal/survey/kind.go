@@ -29,7 +29,7 @@ const (
 	ClassicQueue Kind = "classic-queue"    // of another program, or of package queue/classic
 	KazooPermits Kind = "kazoo-semaphore"  // which has a layout of its own
 	Other        Kind = "other"            // nodes of another kind; may be paths of locks
-	named        Kind = "named"            // the same, though some have names of contenders; never shown
+	named        Kind = "named"            // the same, though some have names of contenders or items; never shown
 )
 
 // Contended reports whether contenders stand at a path of this kind.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	stdpath "path"
 	"slices"
 	"strings"
@@ -355,13 +354,18 @@ func (r *reading) visit(ctx context.Context, path string) (found, error) {
 	if r.cfg.See != nil {
 		r.cfg.See(path, l.Names, l.Stat)
 	}
-	if owned(l.Stat) { // it has no children
+	if l.Stat.EphemeralOwner != 0 { // it has no children
 		if l.Stat.DataLength == 0 {
 			return found{kind: Other}, nil
 		}
 		return r.simple(ctx, path, l.Children)
 	}
 	f := found{kind: Recognise(l.Names, l.data)}
+	if f.kind == ClassicQueue {
+		if item, err := r.item(ctx, stdpath.Join(path, l.Names[0])); !item || err != nil {
+			return found{kind: named, below: below(path, named, l.Names)}, err
+		}
+	}
 	f.entry = &Entry{Path: path, Kind: f.kind, Layout: Layout(f.kind, l.Names)}
 	f.below = below(path, f.kind, l.Names)
 	if !f.kind.Contended() {
@@ -379,9 +383,14 @@ func (r *reading) visit(ctx context.Context, path string) (found, error) {
 			f.entry = nil
 		}
 		f.kind, f.below = Other, below(path, Other, l.Names)
-	case err == nil && f.kind != Permits && directories(f.entry.Summary):
-		return found{kind: named, below: below(path, named, l.Names)}, nil
-	case empty:
+	case empty && err == nil:
+		directories, err := r.directories(ctx, path, l.Names)
+		switch {
+		case errors.Is(err, zk.NoNode):
+			return found{gone: true}, nil
+		case directories || err != nil:
+			return found{kind: named, below: below(path, named, l.Names)}, err
+		}
 		f.entry.Kind = Free // all have left meanwhile
 	}
 	return f, err
@@ -409,13 +418,26 @@ func (r *reading) simple(ctx context.Context, path string, listed zk.Children) (
 	return found{kind: Lock, entry: &Entry{Path: path, Kind: Lock, Layout: "simple", Summary: s}}, nil
 }
 
-// ofSession reports whether a contender's node belongs to a session.
-func ofSession(c lock.Contender) bool { return owned(zk.Stat{EphemeralOwner: c.Session}) }
+// directories reports whether children of path that have the names of contenders, though none stands there, are still
+// there: then they are directories, of other locks perhaps. Contenders would have left.
+func (r *reading) directories(ctx context.Context, path string, children []string) (bool, error) {
+	now, err := attempt.Run(ctx, r.client, func(sess *zk.Session) ([]string, error) {
+		names, _, err := sess.Children(ctx, path)
+		return names, err
+	})
+	return slices.ContainsFunc(now, func(name string) bool {
+		return contender(name) && slices.Contains(children, name)
+	}), err
+}
 
-// directories reports whether what has the names of contenders are directories: of other locks, perhaps. Only those in
-// front were read.
-func directories(s lock.Summary) bool {
-	return len(s.Holders) > 0 && !slices.ContainsFunc(s.Holders, ofSession) && (s.First == nil || !ofSession(*s.First))
+// item reports whether the node at a path, which has the name of a classic queue's item, may be one: not if it has or
+// had children, as the path of a lock.
+func (r *reading) item(ctx context.Context, path string) (bool, error) {
+	node, err := attempt.Run(ctx, r.client, func(sess *zk.Session) (node zk.Existence, err error) {
+		node.Stat, node.Exists, err = sess.Exists(ctx, path)
+		return node, err
+	})
+	return node.Stat.NumChildren == 0 && !used(node.Stat), err
 }
 
 // below returns the paths of those children of a path of a kind that may have contenders: that are none themselves, nor
@@ -431,17 +453,6 @@ func below(path string, kind Kind, children []string) []string {
 	return list
 }
 
-// marks of containers, and of nodes that expire, are where others have their owner.
-const container = math.MinInt64
-
-// owned reports whether a node belongs to a session.
-func owned(s zk.Stat) bool {
-	const expires = 0xff
-	return s.EphemeralOwner != 0 && s.EphemeralOwner != container && uint64(s.EphemeralOwner)>>56 != expires
-}
-
-// used reports whether a node without children looks like the path of a lock that is free: a container, or a node
-// without data that has had children.
-func used(s zk.Stat) bool {
-	return s.EphemeralOwner == container || s.DataLength == 0 && s.Cversion > 0
-}
+// used reports whether a node without children looks like the path of a lock that is free: it has no data, and has had
+// children.
+func used(s zk.Stat) bool { return s.DataLength == 0 && s.Cversion > 0 }

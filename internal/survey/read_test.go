@@ -39,6 +39,7 @@ func tree(t *testing.T, srv *zktest.Server) (want []string) {
 		{"/sem-__lock__/1f8fad5bd9cb469fa16570867728950e__lock__", "host2", zk.EphemeralSequential},
 		{"/sums/6f9619ff8b86d011b42d00c04fc964ff", "no permit", zk.Persistent},
 		{"/orders/order-lock-1764500000/" + lockNode, "10.0.0.4", zk.EphemeralSequential}, // the lock of an order
+		{"/prints/queue-1764500000/" + lockNode, "10.0.0.6", zk.EphemeralSequential},      // the lock of a printer
 		{"/tasks/queue-", "item", zk.PersistentSequential},
 	} {
 		node := zk.Node{Path: n.path, Data: []byte(n.data), Mode: n.mode}
@@ -53,6 +54,7 @@ func tree(t *testing.T, srv *zktest.Server) (want []string) {
 		"/offers election-support support 1 0",
 		"/orders/order-lock-1764500000 lock curator 1 0",
 		"/pool permits curator 1 1",
+		"/prints/queue-1764500000 lock curator 1 0",
 		"/sem kazoo-semaphore kazoo 1 1",
 		"/sem/report lock curator 1 0",
 		"/tasks classic-queue  0 0",

@@ -11,7 +11,6 @@ import (
 	"path"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -49,8 +48,7 @@ type Store struct {
 	Items   int      // how many items a segment takes before it is sealed
 	Missing func()   // called when a node above the lists turns out to be missing
 
-	lists  sync.Map    // path to *List
-	single atomic.Bool // the server does not know multiRead
+	lists sync.Map // path to *List
 }
 
 // List is a list of segments: the ready items of one priority, a bucket of delayed items, or the dead letters. A

@@ -16,7 +16,7 @@ const ReadChunk = 200
 // Read returns the nodes of a segment's items; nil stands for one that does not exist. Many small items come in one
 // reply, which a server makes ten times faster than as many replies. Large items come one by one, so that no reply
 // exceeds a packet.
-func (s *Store) Read(
+func Read(
 	ctx context.Context, sess *zk.Session, segment string, items []int, large bool,
 ) ([]*zk.Data, error) {
 	nodes := make([]*zk.Data, len(items))
@@ -25,8 +25,8 @@ func (s *Store) Read(
 		for i, n := range items {
 			ops[i] = zk.GetOp(segment + "/" + ItemName(n))
 		}
-		results, err := s.MultiRead(ctx, sess, ops...)
-		if err != nil {
+		results, err := sess.MultiRead(ctx, ops...)
+		if err != nil && !errors.Is(err, zk.Unimplemented) {
 			return nil, err
 		}
 		for i, r := range results {
@@ -56,17 +56,4 @@ func (s *Store) Read(
 		}
 	}
 	return nodes, nil
-}
-
-// MultiRead reads several nodes with one request. It returns nothing if the server is older than 3.6, and cannot.
-func (s *Store) MultiRead(ctx context.Context, sess *zk.Session, ops ...zk.ReadOp) ([]zk.ReadResult, error) {
-	if s.single.Load() {
-		return nil, nil
-	}
-	results, err := sess.MultiRead(ctx, ops...)
-	if errors.Is(err, zk.Unimplemented) {
-		s.single.Store(true)
-		return nil, nil
-	}
-	return results, err
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/queue/internal/claims"
 	"github.com/seed-a3166700/turnstile/queue/internal/segment"
 	"github.com/seed-a3166700/turnstile/zk"
@@ -116,6 +117,9 @@ func (it *Item) acknowledge() error {
 func (q *Queue) DoneAll(ctx context.Context, items []*Item) error {
 	if ctx.Err() != nil {
 		return q.failed("acknowledge", context.Cause(ctx))
+	}
+	if slices.Contains(items, nil) {
+		return q.failed("acknowledge", attempt.Bad("an item is nil"))
 	}
 	var errs []error
 	var mine []*ack

@@ -49,7 +49,8 @@ type Config struct {
 	// reads the Stat of each group that is busy. The server that this client is connected to answers them, and it may
 	// lag.
 	MaxItems int
-	// WaitWhenFull makes puts wait for room instead of returning ErrFull.
+	// WaitWhenFull makes puts wait for room instead of returning ErrFull. A put of more than MaxItems messages returns
+	// ErrFull at once.
 	WaitWhenFull bool
 	// MaxPacket is the largest request that the servers accept, in bytes: their jute.maxbuffer; 1,048,575 if zero.
 	MaxPacket int

@@ -22,6 +22,10 @@ type FullError struct{ Items, MaxItems int }
 
 // Error says how many items there are, and how many there may be.
 func (e *FullError) Error() string {
+	if e.Items < e.MaxItems {
+		return fmt.Sprintf("%v: there is room, but not for so many at once: %d items are in, and Config.MaxItems is %d",
+			ErrFull, e.Items, e.MaxItems)
+	}
 	return fmt.Sprintf("%v: %d items are in, and Config.MaxItems is %d", ErrFull, e.Items, e.MaxItems)
 }
 

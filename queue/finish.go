@@ -89,10 +89,13 @@ func (it *Item) Return(ctx context.Context, delay time.Duration) error {
 }
 
 // Reject moves the item to the dead letters, with the reason. It fails as Done does.
-func (it *Item) Reject(ctx context.Context, reason string) error {
+func (it *Item) Reject(ctx context.Context, reason string) error { return it.bury(ctx, reason, "") }
+
+// bury moves the item to the dead letters. Last is why its last attempt failed, if that is known and is not the reason.
+func (it *Item) bury(ctx context.Context, reason, last string) error {
 	return it.finish(ctx, ItemEnd{Result: ResultDead, Err: reasonError(reason)}, func() error {
 		it.endContext()
-		return it.moveToDead(reason)
+		return it.moveToDead(reason, last)
 	}, nil)
 }
 
@@ -108,7 +111,7 @@ func (it *Item) retry(ctx context.Context, delay time.Duration, reason string) e
 		if reason != "" {
 			text += ", the last one: " + reason
 		}
-		return it.Reject(ctx, text)
+		return it.bury(ctx, text, reason)
 	}
 	return it.again(ctx, min(max(0, delay), maxDelay), it.attempt, reason)
 }

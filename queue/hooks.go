@@ -11,18 +11,21 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/both"
 )
 
 // Hooks are called about what a Queue puts and delivers, for logs and metrics: on the goroutine that did the work, also
 // when the caller's context has ended before it was done. Then Done, Retried and Ended get the values of that context,
-// but not its end. Nil fields cost nothing. Hooks must not block.
+// but not its end. Nil fields cost nothing. Hooks must not block, nor panic: the item may stay claimed until the
+// session ends.
 //
 // Each call that puts messages calls Sending once, and then Sent once. Each item that is delivered calls Claimed once,
 // and then Ended once: when it is finished, or when its claim is lost. Purge calls none of them.
 type Hooks struct {
 	// Sending is called by Put, PutBatch and PutOnce before they check or send anything. It may change s.Messages,
-	// which are copies of the caller's, but for what they refer to: to add a header, it replaces Headers.
+	// which are copies of the caller's, but for what they refer to: to add a header, it replaces Headers. If it changes
+	// how many there are, the call puts nothing and returns zk.BadArguments.
 	Sending func(ctx context.Context, s *Send)
 	// Sent is called before these calls return, with the same s, which then has the outcome.
 	Sent func(ctx context.Context, s *Send)
@@ -72,16 +75,19 @@ type Send struct {
 }
 
 // sending calls the hook, and returns the call and the messages to put. The call is nil if no hook wants to know.
-func (p *producer) sending(ctx context.Context, messages []Message) (*Send, []Message) {
+func (p *producer) sending(ctx context.Context, messages []Message) (*Send, []Message, error) {
 	hooks := &p.cfg.Hooks
 	if hooks.Sending == nil && hooks.Sent == nil {
-		return nil, messages
+		return nil, messages, nil
 	}
 	s := &Send{Queue: p.layout.root, Messages: slices.Clone(messages)}
 	if hooks.Sending != nil {
 		hooks.Sending(ctx, s)
 	}
-	return s, s.Messages
+	if n := len(s.Messages); n != len(messages) {
+		return s, nil, p.failed("put", attempt.Bad("Hooks.Sending has made %d messages of %d", n, len(messages)))
+	}
+	return s, s.Messages, nil
 }
 
 // sent calls the hook with the outcome of a call, unless that is nil.

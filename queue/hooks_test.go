@@ -585,3 +585,31 @@ func TestCallsThatTakeAreTold(t *testing.T) {
 		}
 	})
 }
+
+// Ids belong to messages by their places.
+func TestSendingKeepsTheNumberOfMessages(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func([]queue.Message) []queue.Message{
+		"none": func([]queue.Message) []queue.Message { return nil },
+		"two":  func(list []queue.Message) []queue.Message { return append(list, queue.Message{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				var sent *queue.Send
+				q := w.queue(queue.Config{Hooks: queue.Hooks{
+					Sending: func(_ context.Context, s *queue.Send) { s.Messages = change(s.Messages) },
+					Sent:    func(_ context.Context, s *queue.Send) { sent = s },
+				}})
+				_, err := q.Put(t.Context(), queue.Message{})
+				_, _, onceErr := q.PutOnce(t.Context(), "key", queue.Message{})
+				refused := errors.Is(err, zk.BadArguments) && errors.Is(onceErr, zk.BadArguments)
+				if !refused || sent == nil || sent.Err == nil {
+					t.Errorf("got %v, %v and %+v, want that they are refused", err, onceErr, sent)
+				}
+				if bodies := takeEach(t, q); len(bodies) > 0 {
+					t.Errorf("%d items were put", len(bodies))
+				}
+			})
+		})
+	}
+}

@@ -180,13 +180,17 @@ func (co *consumer) keep(r *attempt.Receipt) {
 	}
 }
 
-// moveToDead moves the item to the dead letters.
-func (it *Item) moveToDead(reason string) error {
+// moveToDead moves the item to the dead letters. Last is a failed attempt to record; empty if there is none.
+func (it *Item) moveToDead(reason, last string) error {
 	dead := *it.rec
 	dead.Priority, dead.Attempts = it.lease.Priority, it.attempt
 	dead.Enqueued = it.EnqueuedAt().UnixMilli()
 	dead.Delay, dead.Due = 0, 0
 	dead.Reason = segment.Shorten(reason)
+	if last != "" {
+		dead.Failures = slices.Clone(dead.Failures)
+		dead.Fail(it.co.q.clock.now(), last)
+	}
 	data := dead.Encode()
 	if it.rec.Priority == corrupt && len(data) > it.co.q.largest() {
 		// A node that is not an item may be as large as a packet, and then no transaction could hold it. It stays

@@ -33,8 +33,10 @@ const sweepEvery = 64
 func (q *Queue) PutOnce(
 	ctx context.Context, key string, m Message, ops ...zk.Op,
 ) (id string, added bool, err error) {
-	s, messages := q.producer.sending(ctx, []Message{m})
-	id, added, err = q.putOnce(ctx, key, &messages[0], ops)
+	s, messages, err := q.producer.sending(ctx, []Message{m})
+	if err == nil {
+		id, added, err = q.putOnce(ctx, key, &messages[0], ops)
+	}
 	var ids []string
 	if err == nil {
 		ids = []string{id}

@@ -243,6 +243,24 @@ func TestCloseWaitsForSweepsUnderWay(t *testing.T) {
 	})
 }
 
+// Receipts are left to later sweeps if the session has ended, whatever the caller's context.
+func TestCloseDoesNotWaitForAServer(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		put(t, q, "a", queue.Message{})
+		w.Cut()
+		pass(time.Hour)
+		began := time.Now()
+		if err := q.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > 5*time.Second { // of the bubble's time
+			t.Errorf("it took %v", took)
+		}
+		w.Heal()
+	})
+}
+
 // A sweep that gets no answer does not keep Close for longer than it says, and is no error.
 //
 // Promise: 7

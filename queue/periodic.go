@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -27,7 +28,7 @@ type Periodic struct {
 	// Name tells it from others in the queue. Processes that give the same name must give the same schedule.
 	Name     string
 	Schedule Schedule
-	// Message returns what to put for a time of the schedule.
+	// Message returns what to put for a time of the schedule. It is called on a goroutine of Repeat's own, as Put is.
 	Message func(due time.Time) Message
 	// Put, unless nil, is called after this process has put an item.
 	Put func(due time.Time, id string)
@@ -57,7 +58,8 @@ func (p *Periodic) check() error {
 // its own, as cron.ParseStandard returns, has the same times in all processes. Its times are rounded up to whole
 // milliseconds; those that are the same then count as one.
 //
-// It returns an error if a message is refused (a TooLargeError, or zk.BadArguments), the servers refuse the client's
+// It returns an error if a message is refused (a TooLargeError, or zk.BadArguments), Next of a schedule returns a time
+// that is not after the one it was given (zk.BadArguments), the servers refuse the client's
 // credentials, or the queue is closed (ErrClosed). If the queue is full, it waits for room.
 func (q *Queue) Repeat(ctx context.Context, items ...Periodic) error {
 	for i := range items {
@@ -79,6 +81,9 @@ func (q *Queue) Repeat(ctx context.Context, items ...Periodic) error {
 			}
 		})
 	}
+	wg.Go(func() {
+		<-running.Done() // also if there are no items
+	})
 	wg.Wait()
 	if q.ctx.Err() != nil && ctx.Err() == nil {
 		return q.failed("repeat", ErrClosed)
@@ -152,6 +157,10 @@ func (p *repeater) putNext(ctx context.Context, sess *zk.Session) error {
 	if due.IsZero() {
 		<-ctx.Done()
 		return context.Cause(ctx)
+	}
+	if due.UnixMilli() <= last { // or it would put one item after the other
+		return attempt.Bad("the Schedule's next time after %v is %v, want a later one, or none",
+			time.UnixMilli(last).UTC(), due)
 	}
 	now := p.q.clock.now()
 	// Sub does not overflow if due is more than 292 years ahead.

@@ -47,6 +47,47 @@ func (o only) Next(t time.Time) time.Time {
 	return time.Time{}
 }
 
+// scheduleFunc is a schedule.
+type scheduleFunc func(t time.Time) time.Time
+
+func (f scheduleFunc) Next(t time.Time) time.Time { return f(t) }
+
+// A schedule that does not go on would put one item after the other.
+func TestScheduleThatDoesNotGoOnIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, next := range map[string]scheduleFunc{
+		"fixed":   func(time.Time) time.Time { return time.Date(2000, 1, 1, 0, 0, 5, 0, time.UTC) },
+		"earlier": func(t time.Time) time.Time { return t.Add(-time.Hour) },
+		"rounded": func(t time.Time) time.Time { return t.Truncate(time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				q := w.queue(queue.Config{})
+				err := q.Repeat(t.Context(), queue.Periodic{
+					Name: name, Schedule: next, Message: func(time.Time) queue.Message { return queue.Message{} },
+				})
+				if !errors.Is(err, zk.BadArguments) {
+					t.Errorf("got %v, want that the schedule is refused", err)
+				}
+				if bodies := takeEach(t, q); len(bodies) > 1 {
+					t.Errorf("%d items were put", len(bodies))
+				}
+			})
+		})
+	}
+}
+
+// A list of items may be empty.
+func TestRepeatOfNothingEndsWithItsContext(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := w.queue(queue.Config{}).Repeat(ctx); err != nil || ctx.Err() == nil {
+			t.Errorf("got %v and %v, want nil once the context has ended", err, ctx.Err())
+		}
+	})
+}
+
 // puts records what repeaters have put.
 type puts struct {
 	mu    sync.Mutex

@@ -49,8 +49,11 @@ func (q *Queue) Put(ctx context.Context, m Message, ops ...zk.Op) (string, error
 // Given ops, all items and these writes go in one transaction, as with Put. It returns ErrTooLarge if they do not fit
 // into one.
 func (q *Queue) PutBatch(ctx context.Context, messages []Message, ops ...zk.Op) ([]string, error) {
-	s, messages := q.producer.sending(ctx, messages)
-	ids, err := q.putBatch(ctx, messages, ops)
+	s, messages, err := q.producer.sending(ctx, messages)
+	var ids []string
+	if err == nil {
+		ids, err = q.putBatch(ctx, messages, ops)
+	}
 	q.producer.sent(ctx, s, ids, err)
 	return ids, err
 }

@@ -108,7 +108,7 @@ func (q *Queue) Path() string { return q.layout.root }
 // Close gives back the items that were claimed and not delivered, and stops what goes on in the background. Delivered
 // items stay claimed until they are finished or the session ends; they can be finished after Close. Calls that wait
 // return ErrClosed. If no server can be reached before ctx ends, items go back when the session ends. Running sweeps
-// of old keys and emptied segments have at most two seconds to end.
+// of old keys and emptied segments, and the removal of its receipts, have at most two seconds each.
 func (q *Queue) Close(ctx context.Context) error {
 	if !q.stopAll() {
 		return nil

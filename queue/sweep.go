@@ -59,8 +59,12 @@ func (p *producer) sweepReceipts(dir string) {
 	})
 }
 
-// removeReceipts removes the receipts that are not in use. Those that it cannot remove are swept in their time.
+// removeReceipts removes the receipts that are not in use, if that takes no longer than sweeps may: only space depends
+// on it, and without a server it would wait for as long as ctx lives. Those that it cannot remove are swept in their
+// time.
 func (p *producer) removeReceipts(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, sweepWait)
+	defer cancel()
 	idle := p.receipts.Drain()
 	if len(idle) == 0 {
 		return

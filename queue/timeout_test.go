@@ -143,8 +143,9 @@ func TestAttemptsOfAHandlerThatIsTooSlowFail(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !strings.HasSuffix(letter.Reason, "limit is over: it was 5s: sulking") || len(letter.Failures) != 1 ||
-				!strings.Contains(letter.Failures[0].Reason, "time limit is over: it was 5s") {
+			if !strings.HasSuffix(letter.Reason, "limit is over: it was 5s: sulking") || len(letter.Failures) != 2 ||
+				!strings.Contains(letter.Failures[0].Reason, "time limit is over: it was 5s") ||
+				!strings.HasSuffix(letter.Failures[1].Reason, "sulking") {
 				t.Errorf("got %+v", letter)
 			}
 		}

@@ -257,7 +257,7 @@ func TestFailuresBackOffAndEndAmongTheDeadLetters(t *testing.T) {
 		}
 		if len(letters) != 2 || letters[0].Reason != "never" ||
 			letters[1].Reason != "3 attempts failed, the last one: no 3" ||
-			letters[1].Attempts != 3 || letters[1].Priority != 7 || len(letters[1].Failures) != 2 {
+			letters[1].Attempts != 3 || letters[1].Priority != 7 || len(letters[1].Failures) != 3 {
 			t.Fatalf("got %+v", letters)
 		}
 		if n, err := q.Requeue(t.Context(), letters[1].ID); n != 1 || err != nil {

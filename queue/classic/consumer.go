@@ -32,7 +32,8 @@ func (t consumer) Len(ctx context.Context) (int, error) {
 // If the queue has locks, an item is done when f has returned nil for all its elements. If f fails, Config.OnError
 // says what becomes of the whole item, and Consume goes on; but if ctx has ended by then the item stays in its old
 // place. Consume also goes on if the lock was lost meanwhile, since the item is delivered again. The context of f
-// ends with ctx and with the session. If the queue has no locks Consume returns f's error: the item is gone.
+// ends with ctx and with the session. If the queue has no locks Consume returns f's error: the item is gone. Consume
+// does not recover a panic of f: the item stays locked until the session ends.
 //
 // Several goroutines may call it at once.
 func (t consumer) Consume(ctx context.Context, f func(ctx context.Context, body []byte) error) error {

@@ -88,8 +88,19 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return c, c.check()
+	if err := c.check(); err != nil {
+		return c, configError{err}
+	}
+	return c, nil
 }
+
+// ErrConfig is what errors.Is finds in an error of Start about the Config itself: nothing was tried.
+var ErrConfig = errors.New("server: the configuration is invalid")
+
+// A configError says what is wrong with a Config.
+type configError struct{ error }
+
+func (configError) Is(target error) bool { return target == ErrConfig }
 
 func (c *Config) check() error {
 	var errs []error

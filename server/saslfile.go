@@ -17,9 +17,6 @@ var jaasFile = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^[^:#\n]*\{`)
 })
 
-// byteOrderMark is what some editors put before a text. It would be a part of the first name.
-const byteOrderMark = "\ufeff"
-
 // ReadSASLUsers returns passwords by user, for Config.SASLUsers, from a file with lines user:password. Lines that begin
 // with # are comments. It returns an error for another line, for a password that is a placeholder such as ${PASSWORD},
 // and if there are no users.
@@ -32,7 +29,7 @@ func ReadSASLUsers(path string) (map[string]string, error) {
 		return nil, fmt.Errorf("%s: it is a JAAS file, want lines user:password; a JAAS file is what "+
 			"java.security.auth.login.config of a zoo.cfg can name", path)
 	}
-	if strings.HasPrefix(string(text), byteOrderMark) {
+	if strings.HasPrefix(string(text), javafile.ByteOrderMark) {
 		return nil, fmt.Errorf("%s begins with a byte order mark: save it as UTF-8 without one", path)
 	}
 	users := make(map[string]string)

@@ -3,7 +3,9 @@ package zoocfg
 // The keys of zoo.cfg about authentication and TLS.
 
 import (
+	"crypto/sha1" //nolint:gosec // the scheme's
 	"crypto/tls"
+	"encoding/base64"
 	"fmt"
 	"maps"
 	"os"
@@ -17,12 +19,20 @@ import (
 
 // trust reads the keys about users, superusers and certificates.
 func (z *file) trust(c *server.Config) {
-	c.SuperDigest = z.text("DigestAuthenticationProvider.superDigest")
+	const superDigest = "DigestAuthenticationProvider.superDigest"
+	digest := z.values[superDigest]
+	if c.SuperDigest = z.text(superDigest); c.SuperDigest != "" && !isDigest(c.SuperDigest) {
+		z.fail(digest, "%s must be user:base64(sha1(user:password)), never the password itself", superDigest)
+	}
 	c.X509SuperUser = z.text("X509AuthenticationProvider.superUser")
 	c.RequireSASL = z.boolean("sessionRequireClientSASLAuth")
 	c.AllowFailedSASL = z.boolean("allowSaslFailedClients")
 	c.EnsembleNames = z.list("ensembleAuthName")
 	z.enforce(c)
+	const usersFile, jaas = "saslUsersFile", "java.security.auth.login.config"
+	if p, both := z.values[jaas]; both && z.values[usersFile].Value != "" {
+		z.fail(p, "%s and %s both name users: leave one out", usersFile, jaas)
+	}
 	read := func(key string, users func(path string) (map[string]string, error)) {
 		path := z.text(key)
 		if path == "" {
@@ -33,8 +43,8 @@ func (z *file) trust(c *server.Config) {
 			z.errs = append(z.errs, fmt.Errorf("zoocfg: %s: %w", key, err))
 		}
 	}
-	read("saslUsersFile", server.ReadSASLUsers)
-	read("java.security.auth.login.config", readJAASUsers)
+	read(usersFile, server.ReadSASLUsers)
+	read(jaas, readJAASUsers)
 	if password := z.text("SASLAuthenticationProvider.superPassword"); password != "" {
 		if c.SASLUsers == nil {
 			c.SASLUsers = make(map[string]string)
@@ -50,6 +60,13 @@ func (z *file) trust(c *server.Config) {
 		}
 	}
 	c.TLS = z.tls("", z.word("ssl.clientAuth", "none", "want", "need"))
+}
+
+// isDigest reports whether text is what the scheme digest makes of a user and a password.
+func isDigest(text string) bool {
+	user, hash, _ := strings.Cut(text, ":")
+	sum, err := base64.StdEncoding.DecodeString(hash)
+	return user != "" && err == nil && len(sum) == sha1.Size
 }
 
 // enforce reads which authentication is required. Only SASL can be.
@@ -90,14 +107,14 @@ func (z *file) provider(c *server.Config, key string) {
 // is no certificate.
 func (z *file) tls(prefix, client string) *tls.Config {
 	ssl := prefix + "ssl."
-	keys, trusted := z.text(ssl+"keyStore.location"), z.text(ssl+"trustStore.location")
+	keys, trusted := z.optional(ssl+"keyStore.location"), z.optional(ssl+"trustStore.location")
 	for _, key := range []string{"keyStore.type", "trustStore.type", "keyStore.password", "trustStore.password"} {
-		v := z.text(ssl + key)
+		v := z.optional(ssl + key)
 		if v != "" && (strings.HasSuffix(key, ".password") || !strings.EqualFold(v, "PEM")) {
 			z.warn(ssl + key + " has no effect: certificates come from PEM files without a password")
 		}
 	}
-	protocol, enabled := z.text(ssl+"protocol"), z.text(ssl+"enabledProtocols")
+	protocol, enabled := z.optional(ssl+"protocol"), z.optional(ssl+"enabledProtocols")
 	if keys == "" {
 		return nil
 	}
@@ -166,6 +183,11 @@ func readJAASUsers(path string) (map[string]string, error) {
 	users, err := javafile.JAASUsers(string(text))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	for user, password := range users { // which Java accepts: anybody could log in
+		if user == "" || password == "" {
+			return nil, fmt.Errorf("%s: option user_%s: want a user and a password", path, user)
+		}
 	}
 	return users, nil
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"math"
 	"net"
 	"regexp"
 	"slices"
@@ -43,9 +44,15 @@ func Parse(r io.Reader, logger *slog.Logger) (server.Config, []string, error) {
 		logger = slog.New(slog.DiscardHandler)
 	}
 	z := file{values: make(map[string]javafile.Property), logger: logger}
+	written := make(map[string]string)
 	for _, p := range props {
-		p.Key = strings.TrimPrefix(p.Key, "zookeeper.")
-		z.values[p.Key] = p // of repeated keys the last one counts, as in ZooKeeper
+		key := strings.TrimPrefix(p.Key, "zookeeper.")
+		if q, twice := z.values[key]; twice && written[key] != p.Key && q.Value != p.Value {
+			z.fail(p, "%s is there with and without zookeeper. (line %d): leave one out", key, q.Line)
+		}
+		written[key] = p.Key
+		p.Key = key
+		z.values[key] = p // of repeated keys the last one counts, as in ZooKeeper
 	}
 	z.refusePlaceholders()
 	cfg := z.config()
@@ -68,11 +75,7 @@ func (z *file) config() server.Config {
 	if dir := z.text("dataLogDir"); dir != "" && dir != c.Data {
 		z.warn("dataLogDir has no effect: everything is in dataDir")
 	}
-	c.TickTime = z.millis("tickTime")
-	if c.TickTime == 0 {
-		c.TickTime = 3 * time.Second // ZooKeeper's default, which its sample configuration overrides
-	}
-	c.MinSessionTimeout, c.MaxSessionTimeout = z.millis("minSessionTimeout"), z.millis("maxSessionTimeout")
+	z.times(&c)
 	c.MaxClientConns = 60
 	if n, ok := z.number("maxClientCnxns"); ok {
 		c.MaxClientConns = n
@@ -84,10 +87,16 @@ func (z *file) config() server.Config {
 		c.Limits.Conns = n
 	}
 	c.HandshakeTimeout = z.millis("nio.sessionlessCnxnTimeout")
-	if n, ok := z.number("jute.maxbuffer"); ok {
+	if n, ok := z.within("jute.maxbuffer", 45, 1<<30); ok { // a handshake has 45 bytes
 		c.MaxFrame = n
 	}
 	c.FourLetterWords = z.list("4lw.commands.whitelist")
+	for _, word := range c.FourLetterWords {
+		if word != "*" && !server.IsFourLetterWord(word) {
+			z.warn(fmt.Sprintf("4lw.commands.whitelist has %q, which is no four-letter word: want them with commas "+
+				"between, such as ruok,stat", word))
+		}
+	}
 	if z.boolean("readonlymode.enabled") { // without an ensemble to lose contact with it is only that
 		c.FourLetterWords = append(c.FourLetterWords, "isro")
 	}
@@ -110,6 +119,30 @@ func (z *file) config() server.Config {
 	return c
 }
 
+// times reads the tick, and how long sessions may last: from 2 to 20 ticks if nothing else is said.
+func (z *file) times(c *server.Config) {
+	c.TickTime = 3 * time.Second // ZooKeeper's default, which its sample configuration overrides
+	tick, least, longest := z.values["tickTime"], z.values["minSessionTimeout"], z.values["maxSessionTimeout"]
+	if n, ok := z.within("tickTime", 1, math.MaxInt32); ok {
+		c.TickTime = time.Duration(n) * time.Millisecond
+	} else if tick.Line > 0 {
+		return
+	}
+	c.MinSessionTimeout, c.MaxSessionTimeout = z.millis("minSessionTimeout"), z.millis("maxSessionTimeout")
+	shortest, most := cmp.Or(c.MinSessionTimeout, 2*c.TickTime), cmp.Or(c.MaxSessionTimeout, 20*c.TickTime)
+	switch {
+	case most > math.MaxInt32*time.Millisecond:
+		z.fail(tick, "tickTime must be at most %d, as sessions of 20 ticks have to fit into 31 bits: %s",
+			math.MaxInt32/20, tick.Value)
+	case shortest <= most:
+	case c.MaxSessionTimeout == 0:
+		z.fail(least, "minSessionTimeout must be at most 20 ticks, or maxSessionTimeout be there: %s", least.Value)
+	default:
+		z.fail(longest, "maxSessionTimeout must not be below minSessionTimeout, which is 2 ticks if it is missing: %s",
+			longest.Value)
+	}
+}
+
 // addresses reads where to listen. member is what the line of the only member says, which wins, as for ZooKeeper.
 func (z *file) addresses(c *server.Config, member string) {
 	plain := z.address("clientPort", "clientPortAddress")
@@ -130,11 +163,11 @@ func (z *file) addresses(c *server.Config, member string) {
 	}
 }
 
-// address joins a host and a port. As in ZooKeeper, a port without a host is open to the network.
+// address joins a host and a port. As in ZooKeeper, a port without a host is open to the network, and port 0 is none.
 func (z *file) address(portKey, hostKey string) string {
-	host := z.text(hostKey)
-	port, ok := z.number(portKey)
-	if !ok {
+	host := z.host(hostKey)
+	port, _ := z.within(portKey, 0, maxPort)
+	if port == 0 {
 		if host != "" {
 			z.errs = append(z.errs, fmt.Errorf("zoocfg: %s needs %s", hostKey, portKey))
 		}
@@ -143,7 +176,22 @@ func (z *file) address(portKey, hostKey string) string {
 	if host == "unix" { // Config.Listen would take the port for the name of a socket
 		z.errs = append(z.errs, fmt.Errorf("zoocfg: %s must not be unix: it names sockets here", hostKey))
 	}
-	return net.JoinHostPort(strings.Trim(host, "[]"), strconv.Itoa(port))
+	return net.JoinHostPort(host, strconv.Itoa(port))
+}
+
+const maxPort = 1<<16 - 1
+
+// host reads a name or an address. An IPv6 address may be in brackets, which are left out.
+func (z *file) host(key string) string {
+	p := z.values[key]
+	host := z.text(key)
+	if inner, ok := strings.CutPrefix(host, "["); ok {
+		host = strings.TrimSuffix(inner, "]")
+	}
+	if strings.Contains(host, ":") && net.ParseIP(strings.Split(host, "%")[0]) == nil {
+		z.fail(p, "%s must be a name or an address without a port: %s", key, p.Value)
+	}
+	return host
 }
 
 // admin turns the HTTP commands on if the file has a key for them. Unlike ZooKeeper it does not by default, which would
@@ -151,9 +199,12 @@ func (z *file) address(portKey, hostKey string) string {
 func (z *file) admin(c *server.Config) {
 	given := z.values["admin.enableServer"].Value != ""
 	on := z.boolean("admin.enableServer")
-	port, hasPort := z.number("admin.serverPort")
-	host := z.text("admin.serverAddress")
-	c.AdminPath = z.text("admin.commandURL")
+	port, hasPort := z.within("admin.serverPort", 0, maxPort)
+	host := z.host("admin.serverAddress")
+	url := z.values["admin.commandURL"]
+	if c.AdminPath = z.text("admin.commandURL"); c.AdminPath != "" && !strings.HasPrefix(c.AdminPath, "/") {
+		z.fail(url, "admin.commandURL must be an absolute path, such as /commands: %s", c.AdminPath)
+	}
 	if given && !on || !given && !hasPort {
 		return
 	}
@@ -172,9 +223,9 @@ const prometheusProvider = "org.apache.zookeeper.metrics.prometheus.PrometheusMe
 // metrics turns the metrics on if the file names that provider.
 func (z *file) metrics(c *server.Config) {
 	const prefix = "metricsProvider."
-	provider, host := z.text(prefix+"className"), cmp.Or(z.text(prefix+"httpHost"), "0.0.0.0")
-	plain, hasPlain := z.number(prefix + "httpPort")
-	secure, hasSecure := z.number(prefix + "httpsPort")
+	provider, host := z.text(prefix+"className"), cmp.Or(z.host(prefix+"httpHost"), "0.0.0.0")
+	plain, hasPlain := z.within(prefix+"httpPort", 0, maxPort)
+	secure, hasSecure := z.within(prefix+"httpsPort", 0, maxPort)
 	if provider != "" && provider != prometheusProvider {
 		z.warn("metricsProvider.className=" + provider + " has no effect: mntr and the HTTP commands have the numbers")
 	}
@@ -219,8 +270,21 @@ func (z *file) metricsTLS(c *server.Config, prefix string) {
 
 func (z *file) warn(text string) { z.warnings = append(z.warnings, text) }
 
-// text reads a value.
+// fail reports what is wrong with a line.
+func (z *file) fail(p javafile.Property, format string, args ...any) {
+	z.errs = append(z.errs, fmt.Errorf("zoocfg: line %d: "+format, append([]any{p.Line}, args...)...))
+}
+
+// text reads a value. A key without one is an error: a template that was not filled in, most likely.
 func (z *file) text(key string) string {
+	if p, ok := z.values[key]; ok && p.Value == "" {
+		z.fail(p, "%s has no value: write one, or leave the line out", key)
+	}
+	return z.optional(key)
+}
+
+// optional reads a value that may be empty.
+func (z *file) optional(key string) string {
 	v := z.values[key].Value
 	delete(z.values, key)
 	return v
@@ -229,7 +293,7 @@ func (z *file) text(key string) string {
 // list reads a comma-separated list.
 func (z *file) list(key string) []string {
 	var items []string
-	if v := z.text(key); v != "" {
+	if v := z.optional(key); v != "" {
 		for item := range strings.SplitSeq(v, ",") {
 			items = append(items, strings.TrimSpace(item))
 		}
@@ -239,9 +303,8 @@ func (z *file) list(key string) []string {
 
 // number reads an integer, decimal or with 0x, and reports whether there is one.
 func (z *file) number(key string) (int, bool) {
-	p, ok := z.values[key]
-	delete(z.values, key)
-	if !ok || p.Value == "" {
+	p := z.values[key]
+	if z.text(key) == "" {
 		return 0, false
 	}
 	digits, base := p.Value, 10
@@ -249,11 +312,24 @@ func (z *file) number(key string) (int, bool) {
 		digits, base = after, 16
 	}
 	n, err := strconv.ParseInt(digits, base, 32)
-	if err != nil {
-		z.errs = append(z.errs, fmt.Errorf("zoocfg: line %d: %s must be a number: %s", p.Line, key, p.Value))
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		z.fail(p, "%s must be at most %d: %s", key, math.MaxInt32, p.Value)
+	case err != nil:
+		z.fail(p, "%s must be a number: %s", key, p.Value)
+	}
+	return int(n), err == nil
+}
+
+// within reads an integer from least to most.
+func (z *file) within(key string, least, most int) (int, bool) {
+	p := z.values[key]
+	n, ok := z.number(key)
+	if ok && (n < least || n > most) {
+		z.fail(p, "%s must be from %d to %d: %s", key, least, most, p.Value)
 		return 0, false
 	}
-	return int(n), true
+	return n, ok
 }
 
 // millis reads a duration in milliseconds; 0 and negative numbers mean the default.
@@ -268,11 +344,9 @@ func (z *file) boolean(key string) bool { return z.word(key, "false", "true") ==
 // one of them, and not always for the one that protects.
 func (z *file) word(key string, words ...string) string {
 	p := z.values[key]
-	delete(z.values, key)
-	value := strings.ToLower(p.Value)
+	value := strings.ToLower(z.text(key))
 	if value != "" && !slices.Contains(words, value) {
-		z.errs = append(z.errs, fmt.Errorf("zoocfg: line %d: %s must be %s: %s", p.Line, key,
-			strings.Join(words, " or "), p.Value))
+		z.fail(p, "%s must be %s: %s", key, strings.Join(words, " or "), p.Value)
 		return ""
 	}
 	return value
@@ -287,8 +361,7 @@ func (z *file) refusePlaceholders() {
 		if found == "" {
 			continue
 		}
-		z.errs = append(z.errs, fmt.Errorf("zoocfg: line %d: %s has the placeholder %s, and nothing puts a value in "+
-			"here: write the value itself", p.Line, key, found))
+		z.fail(p, "%s has the placeholder %s, and nothing puts a value in here: write the value itself", key, found)
 		delete(z.values, key)
 	}
 }

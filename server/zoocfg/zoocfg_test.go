@@ -77,6 +77,10 @@ func TestZooCfgIsReadAsByZooKeeper(t *testing.T) {
 			"clientPort=2181\nserver.1=a:2888:3888; 127.0.0.1:2181 \n",
 			server.Config{TickTime: 3 * time.Second, MaxClientConns: 60, Listen: []string{"127.0.0.1:2181"}},
 		},
+		"ports that are none, and brackets": {
+			"clientPort=0\nsecureClientPort=0\nadmin.serverPort=1\nadmin.serverAddress=[::1]\n",
+			server.Config{TickTime: 3 * time.Second, MaxClientConns: 60, AdminListen: "[::1]:1"},
+		},
 		"lines that go on": {
 			"dataDir=/d \\\r\n  \r\nclientPort\t1\rtickTime=20\\\n  00",
 			server.Config{TickTime: 2 * time.Second, MaxClientConns: 60, Data: "/d", Listen: []string{":1"}},
@@ -88,11 +92,13 @@ func TestZooCfgIsReadAsByZooKeeper(t *testing.T) {
 		"system properties": {
 			"zookeeper.extendedTypesEnabled=true\nenforceQuota=true\nskipACL=yes\n" +
 				"znode.container.checkIntervalMs=500\nzookeeper.znode.container.maxPerMinute=7\n" +
-				"znode.container.maxNeverUsedIntervalMs=9\nDigestAuthenticationProvider.superDigest=super:abc=\n",
+				"znode.container.maxNeverUsedIntervalMs=9\n" +
+				"DigestAuthenticationProvider.superDigest=super:UdxDQl4f9v5oITwcAsO9bmWgHSI=\n",
 			server.Config{
 				TickTime: 3 * time.Second, MaxClientConns: 60, ExtendedTypes: true, EnforceQuota: true, SkipACL: true,
 				ContainerInterval: 500 * time.Millisecond,
-				ContainerRate:     7, ContainerUnused: 9 * time.Millisecond, SuperDigest: "super:abc=",
+				ContainerRate:     7, ContainerUnused: 9 * time.Millisecond,
+				SuperDigest: "super:UdxDQl4f9v5oITwcAsO9bmWgHSI=",
 			},
 		},
 		"admin by its port": {
@@ -167,17 +173,19 @@ func TestMistypedKeyIsNamedAsItShouldBe(t *testing.T) {
 func TestZooCfgKeyWithoutEffectCausesAWarning(t *testing.T) {
 	t.Parallel()
 	_, warnings, err := zoocfg.Parse(strings.NewReader("dataDir=/d\ndataLogDir=/l\nnoSuchKey=1\n"+
-		"forceSync=no\nreconfigEnabled=true\nsnapCount=5\n"), nil)
+		"forceSync=no\nreconfigEnabled=true\nsnapCount=5\n4lw.commands.whitelist=ruok stat\n"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"dataLogDir", "line 3: unknown key noSuchKey", "forceSync", "reconfigEnabled"} {
+	for _, key := range []string{
+		"dataLogDir", "line 3: unknown key noSuchKey", "forceSync", "reconfigEnabled", `"ruok stat"`,
+	} {
 		if !strings.Contains(strings.Join(warnings, "\n"), key) {
 			t.Errorf("got warnings %[2]q, want one that names %[1]s", key, warnings)
 		}
 	}
-	if len(warnings) != 4 {
-		t.Errorf("got %q, want 4 warnings", warnings)
+	if len(warnings) != 5 {
+		t.Errorf("got %q, want 5 warnings", warnings)
 	}
 }
 
@@ -197,12 +205,18 @@ func TestZooCfgOfAnEnsembleIsRefused(t *testing.T) {
 
 func TestInvalidZooCfgIsRefused(t *testing.T) {
 	t.Parallel()
+	open := filepath.Join(t.TempDir(), "jaas.conf")
+	module := "Server { org.apache.zookeeper.server.auth.DigestLoginModule required user_bob=\"\"; };\n"
+	if err := os.WriteFile(open, []byte(module), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for text, want := range map[string]string{
-		"\n\ntickTime=soon\n":           "line 3",
-		"clientPort=99999999999\n":      "clientPort",
-		"clientPortAddress=127.0.0.1\n": "needs clientPort",
-		"bad\\u12=1\n":                  "line 1",
-		"saslUsersFile=/no/such/file\n": "saslUsersFile",
+		"\n\ntickTime=soon\n":                     "line 3",
+		"clientPort=99999999999\n":                "clientPort",
+		"clientPortAddress=127.0.0.1\n":           "needs clientPort",
+		"bad\\u12=1\n":                            "line 1",
+		"saslUsersFile=/no/such/file\n":           "saslUsersFile",
+		"java.security.auth.login.config=" + open: "option user_bob: want a user and a password",
 
 		// What would be guessed at, and how ZooKeeper guesses.
 		"dataDir=${ZK_DATA}\n": "line 1: dataDir has the placeholder ${ZK_DATA}",
@@ -235,8 +249,31 @@ func TestInvalidZooCfgIsRefused(t *testing.T) {
 		"server.1=a:2888:3888;2181;2182\n":                                    "want a port or host:port for clients",
 		"server.1=a:2888:3888;unix:2181\n":                                    "want a port or host:port for clients",
 		"ssl.keyStore.location=/no/such.pem":                                  "ssl.keyStore.location",
-		prometheus + "metricsProvider.httpsPort=1\n":                          "needs metricsProvider.ssl.keyStore",
-		prometheus + "metricsProvider.httpsPort=1":                            "needs metricsProvider.ssl.trustStore",
+
+		// Values that are missing, or that no server can have.
+		"clientPort=\n":                                        "line 1: clientPort has no value",
+		"dataDir=\n":                                           "line 1: dataDir has no value",
+		"clientPort=1\nclientPortAddress=\n":                   "line 2: clientPortAddress has no value",
+		"skipACL=\n":                                           "line 1: skipACL has no value",
+		"saslUsersFile=\n":                                     "line 1: saslUsersFile has no value",
+		"clientPort=99999\n":                                   "clientPort must be from 0 to 65535",
+		"clientPort=-1\n":                                      "clientPort must be from 0 to 65535",
+		"clientPort=0\nclientPortAddress=::1":                  "clientPortAddress needs clientPort",
+		"admin.serverPort=-1\n":                                "admin.serverPort must be from 0 to 65535",
+		"clientPort=1\nclientPortAddress=a:2":                  "clientPortAddress must be a name or an address",
+		"tickTime=0\n":                                         "tickTime must be from 1 to",
+		"tickTime=-2000\n":                                     "tickTime must be from 1 to",
+		"tickTime=107374183\n":                                 "tickTime must be at most 107374182",
+		"minSessionTimeout=60001\n":                            "minSessionTimeout must be at most 20 ticks",
+		"maxSessionTimeout=5999\n":                             "maxSessionTimeout must not be below minSessionTimeout",
+		"jute.maxbuffer=0\n":                                   "jute.maxbuffer must be from 45 to",
+		"jute.maxbuffer=4294967296\n":                          "jute.maxbuffer must be at most 2147483647",
+		"clientPort=1\nzookeeper.clientPort=2":                 "line 2: clientPort is there with and without",
+		"saslUsersFile=/a\njava.security.auth.login.config=/b": "line 2: saslUsersFile and java.security.auth",
+		"DigestAuthenticationProvider.superDigest=super:pw\n":  "superDigest must be user:base64",
+		"\ufeffclientPort=1\n":                                 "begins with a byte order mark",
+		prometheus + "metricsProvider.httpsPort=1\n":           "needs metricsProvider.ssl.keyStore",
+		prometheus + "metricsProvider.httpsPort=1":             "needs metricsProvider.ssl.trustStore",
 		prometheus + "metricsProvider.httpsPort=1\n" +
 			"metricsProvider.ssl.need.client.auth=false\n" +
 			"metricsProvider.ssl.keyStore.location=/no/such.pem\n": "zoocfg: metricsProvider.ssl.keyStore.location",

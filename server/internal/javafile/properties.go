@@ -6,6 +6,7 @@ package javafile
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -22,6 +23,11 @@ type Property struct {
 	Key, Value string
 }
 
+// ByteOrderMark is what some editors put before a text. It would be a part of the first name.
+const ByteOrderMark = "\ufeff"
+
+var errMark = errors.New("it begins with a byte order mark: save it as UTF-8 without one")
+
 // Properties reads a Java properties file such as zoo.cfg: comments start with # or !, keys and values are
 // separated by =, : or space, and a backslash at its end continues a line or, elsewhere, escapes a character.
 func Properties(r io.Reader) ([]Property, error) {
@@ -31,7 +37,9 @@ func Properties(r io.Reader) ([]Property, error) {
 	lines.Split(splitLines)
 	n := 0
 	for lines.Scan() {
-		n++
+		if n++; n == 1 && strings.HasPrefix(lines.Text(), ByteOrderMark) {
+			return nil, errMark
+		}
 		first, text := n, strings.TrimLeft(lines.Text(), " \t\f")
 		if text == "" || text[0] == '#' || text[0] == '!' {
 			continue

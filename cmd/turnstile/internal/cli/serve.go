@@ -92,7 +92,8 @@ disk has failed; 78 the file of --config is wrong.`,
 			"(repeatable; default 127.0.0.1:2181)")
 	flags.StringArrayVar(&s.tlsListen, "tls-listen", nil,
 		"`address` to listen on with TLS; the addresses of --listen are then plain (repeatable)")
-	flags.StringVar(&s.data, "data", "", "`directory` of the data (default: serve in this user's state directory)")
+	flags.StringVar(&s.data, "data", "",
+		"`directory` of the data (default without --config: serve in this user's state directory)")
 	flags.BoolVar(&s.inMemory, "in-memory", false, "keep the data in memory only")
 	flags.Var(&s.idleExit, "idle-exit", "end after this time without a session; 0 means never")
 	flags.StringVar(&s.config, "config", "", "read a ZooKeeper configuration `file`, zoo.cfg; flags take precedence")
@@ -140,6 +141,15 @@ func (s *serving) settings(cmd *cobra.Command) (server.Config, error) {
 	if err == nil {
 		err = s.allow.apply(&cfg, given)
 	}
+	if err == nil && cfg.RequireSASL && len(cfg.SASLUsers) == 0 { // the file says so: apply knows of the flag
+		err = &command.Error{
+			Code: command.ExitConfig, Err: fmt.Errorf("%s: clients must log in, and there are no users", s.config),
+			Hint: "name some with saslUsersFile, java.security.auth.login.config or --sasl-users",
+		}
+	}
+	if e, ok := errors.AsType[*command.Error](err); ok {
+		return cfg, e
+	}
 	if err != nil {
 		return cfg, command.Usage(cmd, err)
 	}
@@ -170,6 +180,11 @@ func (s *serving) place(cfg *server.Config) error {
 		cfg.InMemory, cfg.Data = true, ""
 	case s.data != "":
 		cfg.InMemory, cfg.Data = false, s.data
+	case cfg.Data == "" && !cfg.InMemory && s.config != "":
+		return &command.Error{
+			Code: command.ExitConfig, Err: fmt.Errorf("%s: dataDir is missing", s.config),
+			Hint: "write it, or use --data or --in-memory",
+		}
 	case cfg.Data == "" && !cfg.InMemory:
 		dir, err := ownserver.StateDir(s.app.Env.Vars)
 		if err != nil {
@@ -223,6 +238,10 @@ func (s *serving) listenAt(cfg *server.Config, certificate bool) error {
 		cfg.Listen, cfg.TLSListen = s.listen, s.tlsListen
 	}
 	if len(cfg.TLSListen) > 0 && cfg.TLS == nil {
+		if len(s.tlsListen) == 0 {
+			return &command.Error{Code: command.ExitConfig, Err: fmt.Errorf("%s: secureClientPort needs "+
+				"ssl.keyStore.location, or --tls-cert and --tls-key", s.config)}
+		}
 		return errors.New("--tls-listen needs --tls-cert and --tls-key")
 	}
 	if len(cfg.Listen)+len(cfg.TLSListen) == 0 {
@@ -272,7 +291,8 @@ func (s *serving) run(ctx context.Context, cfg server.Config) error {
 	ctx, stop := supervise.Until(ctx)
 	defer stop()
 	if !cfg.InMemory {
-		if err := s.unusable(os.MkdirAll(cfg.Data, 0o700)); err != nil {
+		// One that is missing here is a parent that cannot be made; later it is a part of the data.
+		if err := s.unusable(os.MkdirAll(cfg.Data, 0o700), fs.ErrNotExist); err != nil {
 			return err // any other one comes again
 		}
 	}
@@ -288,6 +308,8 @@ func (s *serving) run(ctx context.Context, cfg server.Config) error {
 		return nil
 	case disk:
 		return cmp.Or(s.unusable(err), error(&command.Error{Code: command.ExitSoftware, Err: err}))
+	case errors.Is(err, server.ErrConfig): // by a flag: what the file has was checked
+		return &command.Error{Code: command.ExitUsage, Err: err}
 	case err != nil:
 		return &command.Error{Code: command.ExitNoServer, Err: err}
 	}
@@ -335,8 +357,8 @@ func (s *serving) run(ctx context.Context, cfg server.Config) error {
 }
 
 // unusable returns the error of a server that cannot use its directory, for a reason that is the user's to remove; nil
-// for any other reason, such as a disk that fails.
-func (s *serving) unusable(err error) error {
+// for any other reason, such as a disk that fails. Others are further reasons of the user's.
+func (s *serving) unusable(err error, others ...error) error {
 	is := func(reason error) bool { return errors.Is(err, reason) }
 	var hint string
 	directory := "name a directory of yours with --data"
@@ -345,11 +367,12 @@ func (s *serving) unusable(err error) error {
 	}
 	switch {
 	case slices.ContainsFunc([]error{syscall.ENOSPC, syscall.EDQUOT}, is):
-		hint = "make room, or " + directory
-	case slices.ContainsFunc([]error{
-		fs.ErrPermission, fs.ErrExist, syscall.EROFS, syscall.ENOTDIR, syscall.ENAMETOOLONG, syscall.ELOOP,
-	}, is):
+		hint = "make room on its disk"
+	case slices.ContainsFunc(append(others,
+		fs.ErrPermission, fs.ErrExist, syscall.EROFS, syscall.ENOTDIR, syscall.ENAMETOOLONG, syscall.ELOOP), is):
 		hint = directory
+	case is(syscall.EMFILE), is(syscall.ENFILE):
+		hint = "allow this process, or the machine, more open files (ulimit -n)"
 	default:
 		return nil
 	}

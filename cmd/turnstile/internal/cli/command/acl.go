@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/seed-a3166700/turnstile/zk"
 )
@@ -66,6 +68,9 @@ func ParseACL(s string) ([]zk.ACL, error) {
 		return nil, nil
 	case aclCreator:
 		return zk.CreatorACL(), nil
+	}
+	if !utf8.ValidString(s) {
+		return nil, errors.New("it is not UTF-8")
 	}
 	var list []zk.ACL
 	for {
@@ -127,7 +132,8 @@ func isWord(text string) bool {
 // cutACL reads the first entry of a list, and returns what follows its comma.
 //
 // A name of a certificate, such as CN=ann,O=Acme\, Inc., can stand as it is: a comma behind a backslash, or before an
-// attribute, does not end an entry. Any other identity that has a comma is in double quotes, as strconv.Quote writes.
+// attribute, does not end an entry. Any other identity that has a comma, or what oddID refuses, is in double quotes, as
+// strconv.Quote writes.
 func cutACL(s string) (entry zk.ACL, rest string, more bool, err error) {
 	from := 0
 	scheme, after, _ := strings.Cut(s, ":")
@@ -160,12 +166,31 @@ func cutACL(s string) (entry zk.ACL, rest string, more bool, err error) {
 		if id, err = strconv.Unquote(id); err != nil {
 			return entry, "", false, fmt.Errorf("%q: want a colon and rights behind the id in quotes", text)
 		}
+	} else if odd := oddID(scheme, id); odd != "" {
+		return entry, "", false, fmt.Errorf("%q: the id %s: separate entries by commas, and put an id that is meant "+
+			"so in double quotes", text, odd)
 	}
 	perms, err := ParsePerms(after[i+1:])
 	if err != nil {
 		return entry, "", false, fmt.Errorf("%q: %w", text, err)
 	}
 	return zk.ACL{Perms: perms, ID: zk.ID{Scheme: scheme, ID: id}}, rest, more, nil
+}
+
+// oddID says what is wrong with an id that is not in quotes, most likely with the rest of the list in it; empty if
+// nothing is.
+func oddID(scheme, id string) string {
+	switch {
+	case strings.HasPrefix(id, `"`):
+		return "begins with a double quote that does not end"
+	case id == "" && scheme != "auth": // the servers put in who has logged in
+		return "is empty"
+	case strings.Contains(id, ";"):
+		return "has a semicolon"
+	case scheme != "x509" && strings.ContainsFunc(id, unicode.IsSpace):
+		return "has a blank"
+	}
+	return ""
 }
 
 // A right is what an entry may grant, with its letter.
@@ -185,7 +210,7 @@ func FormatACL(list []zk.ACL) string {
 		scheme, id, rights := entry.ID.Scheme+":", entry.ID.ID, ":"+FormatPerms(entry.Perms)
 		entries[i] = scheme + id + rights
 		again, _, more, err := cutACL(entries[i])
-		if err != nil || more || again != entry || !plainText(id) || strings.HasPrefix(id, `"`) {
+		if err != nil || more || again != entry || !plainText(id) {
 			entries[i] = scheme + strconv.QuoteToGraphic(id) + rights
 		}
 	}
@@ -196,10 +221,10 @@ func FormatACL(list []zk.ACL) string {
 const allRights = zk.PermCreate | zk.PermDelete | zk.PermRead | zk.PermWrite | zk.PermAdmin
 
 // FormatPerms writes rights as letters, as ZooKeeper's own command line does. No rights, and those without a letter,
-// which servers store, too, are a number.
+// which servers store, too, are # and a number.
 func FormatPerms(perms zk.Perms) string {
 	if perms == 0 || perms&^allRights != 0 {
-		return strconv.Itoa(int(perms))
+		return "#" + strconv.Itoa(int(perms))
 	}
 	var b strings.Builder
 	for _, r := range rights {
@@ -212,7 +237,11 @@ func FormatPerms(perms zk.Perms) string {
 
 // ParsePerms reads rights as FormatPerms writes them.
 func ParsePerms(s string) (zk.Perms, error) {
-	if n, err := strconv.ParseInt(s, 10, 32); err == nil {
+	if number, ok := strings.CutPrefix(s, "#"); ok {
+		n, err := strconv.ParseInt(number, 10, 32)
+		if err != nil {
+			return 0, fmt.Errorf("%q is not the number of rights", s)
+		}
 		return zk.Perms(n), nil
 	}
 	var perms zk.Perms

@@ -27,7 +27,9 @@ func TestListsOfEntriesAreRead(t *testing.T) {
 		`sasl:"a,b:r":r,sasl:"\"":r,sasl:"":r`: {
 			entry("sasl", "a,b:r", r), entry("sasl", `"`, r), entry("sasl", "", r),
 		},
-		"sasl:ann:0,sasl:bob:64,sasl:c:-1": {entry("sasl", "ann", 0), entry("sasl", "bob", 64), entry("sasl", "c", -1)},
+		"sasl:ann:#0,sasl:bob:#64,sasl:c:#-1": {
+			entry("sasl", "ann", 0), entry("sasl", "bob", 64), entry("sasl", "c", -1),
+		},
 	} {
 		if got, err := ParseACL(text); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: got %+v %v, want %+v", text, got, err, want)
@@ -81,6 +83,14 @@ func TestListsWithASlipAreRefused(t *testing.T) {
 		`sasl:"a,b"x:r`:                     "want a colon and rights behind the id in quotes",
 		`sasl:"a,b:r`:                       "must be",
 		"x509:CN=ann,O=Acme,world:anyone:r": `"x509:CN=ann,O=Acme" must be`,
+
+		"sasl:ann:cdrwa;sasl:bob:r": "has a semicolon",
+		"sasl:ann:cdrwa sasl:bob:r": "has a blank",
+		`sasl:"ann:cdrwa`:           "begins with a double quote that does not end",
+		"x509::r":                   "is empty",
+		"world:anyone:644":          "'6' is not a right",
+		"sasl:ann:#x":               `"#x" is not the number of rights`,
+		"sasl:\xff:r":               "not UTF-8",
 	} {
 		if got, err := ParseACL(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %+v %v, want %q", text, got, err, want)

@@ -20,8 +20,9 @@ func newACL(app *command.App) *cobra.Command {
 		Short: "Show and set who may use a node",
 		Long: `Shows and sets the access control list of a node. It holds for the node alone, not for its children. An
 entry is scheme:id:rights, such as sasl:ann:cdrwa. The rights are c, d, r, w and a for create, delete, read,
-write and admin, or a number. A comma separates entries, except behind a backslash or before NAME=, so that the
-names of certificates stand as they are: x509:CN=bob,O=Acme:r. An id that has another comma is in double quotes.`,
+write and admin, or # and a number. A comma separates entries, except behind a backslash or before NAME=, so
+that the names of certificates stand as they are: x509:CN=bob,O=Acme:r. An id with another comma, a semicolon
+or (except in a certificate's name) a blank is in double quotes.`,
 		Example: `  turnstile acl get /app
   turnstile acl set /app sasl:ann:cdrwa,world:anyone:r
   turnstile acl set /copy "$(turnstile acl get /app | paste -sd, -)"`,

@@ -14,7 +14,8 @@ import (
 )
 
 // Hooks are called about a candidate's campaigns, for logs and metrics. Nil fields cost nothing. Hooks may use the
-// candidate, and must not block for long: campaigns and Resign wait for them.
+// candidate, and must not block for long: campaigns and Resign wait for them. If Elected panics, the candidate may lead
+// until the session ends.
 //
 // Each campaign, by Campaign, TryCampaign or Run, calls Campaign and then either Elected or Failed, once each. Each
 // Elected is followed by either Resigned or Lost, once. Event.ID tells which calls belong together.

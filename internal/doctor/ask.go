@@ -48,18 +48,22 @@ func ask(ctx context.Context, name string, cfg Config) server {
 	s := server{name: name}
 	host := hostOf(name)
 	if host != "" && net.ParseIP(host) == nil {
-		if _, err := cfg.Lookup(ctx, host); err != nil {
+		found, err := cfg.Lookup(ctx, host)
+		if err != nil {
 			s.lookup = clip(err.Error())
 			s.down = s.lookup
 			s.nothing("its name cannot be looked up")
 			return s
+		}
+		for _, address := range found {
+			s.addresses = append(s.addresses, net.JoinHostPort(address, strings.TrimPrefix(name, host+":")))
 		}
 	}
 	srvr, err := cfg.Word(ctx, name, "srvr", maxAnswer)
 	text := words.Stats(srvr)
 	switch version, ok := text["Zookeeper version"]; {
 	case err == nil && ok:
-		s.version = known(clip(version))
+		s.version, s.mode = known(clip(version)), text["Mode"]
 	case err == nil && strings.HasPrefix(srvr, "This ZooKeeper instance is not currently serving"):
 		s.down = "it is not serving requests: has it a quorum?"
 	case err == nil:

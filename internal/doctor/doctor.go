@@ -77,44 +77,62 @@ const usualTimeout = 10 * time.Second
 // Examine examines the ensemble of a client. What servers answer may be anything: what it cannot read is unknown. It
 // returns ctx's cause if that ends, or the client's error.
 func Examine(ctx context.Context, client *zk.Client, cfg Config) (*Report, error) {
-	cfg.Asked = cmp.Or(cfg.Asked, usualTimeout)
-	if cfg.Lookup == nil {
-		cfg.Lookup = net.DefaultResolver.LookupHost
-	}
-	f, err := gather(ctx, client, cfg)
+	f, err := gather(ctx, client, cfg.withDefaults())
 	if err != nil {
 		return nil, err
 	}
 	return &Report{Findings: f.findings(), Servers: len(f.servers), Tree: f.tree}, nil
 }
 
+// ExamineServers examines only the servers of a connect string, as zk.Client.Servers names them: for when none of them
+// gives out a session. It returns ctx's cause if that ends.
+func ExamineServers(ctx context.Context, names []string, cfg Config) (*Report, error) {
+	cfg = cfg.withDefaults()
+	servers := askAll(ctx, names, cfg)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	f := &facts{asked: cfg.Asked, servers: servers}
+	return &Report{Findings: f.findings(), Servers: len(servers), Tree: new(survey.Snapshot)}, nil
+}
+
+func (cfg Config) withDefaults() Config {
+	cfg.Asked = cmp.Or(cfg.Asked, usualTimeout)
+	if cfg.Lookup == nil {
+		cfg.Lookup = net.DefaultResolver.LookupHost
+	}
+	return cfg
+}
+
 // A check looks for one thing.
 type check struct {
-	name string
-	look func(f *facts) []Finding
+	name    string
+	look    func(f *facts) []Finding
+	session bool // it needs one, and so is not made if no server gives one out
 }
 
 // checks are all checks, in the order in which their findings are shown.
 var checks = []check{
-	{"timeout", checkTimeout},
-	{"ticks", checkTicks},
-	{"sync-limit", checkSyncLimit},
-	{"latency", checkLatency},
-	{"clocks", checkClocks},
-	{"margin", checkMargin},
-	{"connections", checkConnections},
-	{"watches", checkWatches},
-	{"sizes", checkSizes},
-	{"ephemerals", checkEphemerals},
-	{"sequences", checkSequences},
-	{"empty-directories", checkEmpty},
-	{"groups", checkGroups},
-	{"acl", checkACL},
-	{"even", checkEven},
-	{"versions", checkVersions},
-	{"words", checkWords},
-	{"servers", checkServers},
-	{"tree", checkTree},
+	{"timeout", checkTimeout, true},
+	{"ticks", checkTicks, false},
+	{"sync-limit", checkSyncLimit, true},
+	{"latency", checkLatency, true},
+	{"clocks", checkClocks, true},
+	{"margin", checkMargin, true},
+	{"connections", checkConnections, false},
+	{"watches", checkWatches, false},
+	{"sizes", checkSizes, true},
+	{"ephemerals", checkEphemerals, true},
+	{"sequences", checkSequences, true},
+	{"empty-directories", checkEmpty, true},
+	{"groups", checkGroups, true},
+	{"acl", checkACL, true},
+	{"even", checkEven, true},
+	{"versions", checkVersions, false},
+	{"words", checkWords, false},
+	{"servers", checkServers, false},
+	{"ensembles", checkEnsembles, false},
+	{"tree", checkTree, true},
 }
 
 // Checks returns the names of all checks.
@@ -126,10 +144,13 @@ func Checks() []string {
 	return names
 }
 
-// findings makes all checks.
+// findings makes all checks that can be made.
 func (f *facts) findings() []Finding {
 	var all []Finding
 	for _, c := range checks {
+		if c.session && f.tree == nil {
+			continue
+		}
 		found := c.look(f)
 		slices.SortStableFunc(found, func(a, b Finding) int { return a.Severity.rank() - b.Severity.rank() })
 		for _, finding := range found {

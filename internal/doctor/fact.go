@@ -25,7 +25,7 @@ func unknown[T any](format string, args ...any) fact[T] {
 
 // facts are what an examination has found out.
 type facts struct {
-	asked, granted time.Duration // the session timeout
+	asked, granted time.Duration // the session timeout; granted is 0 if there is no session
 	credentials    bool          // the client has some
 	lateness       time.Duration // the longest pause of this process, as its timers have seen it
 	reads          []time.Duration
@@ -34,7 +34,7 @@ type facts struct {
 	servers        []server
 	voters         fact[[]string] // the members that vote; none of a server without an ensemble
 	ephemerals     fact[map[int64]int64]
-	tree           *survey.Snapshot
+	tree           *survey.Snapshot // nil if there is no session
 	nodes          nodes
 	open           access
 }
@@ -44,17 +44,19 @@ type offset struct{ least, most time.Duration }
 
 // A server is what is known of one server.
 type server struct {
-	name     string
-	embedded bool                    // it is Turnstile's
-	down     string                  // why it does not serve; empty if it does
-	lookup   string                  // why its name cannot be looked up
-	version  fact[string]            // as it writes it
-	settings fact[map[string]string] // of conf, by ZooKeeper's names in a zoo.cfg
-	gauges   fact[map[string]string] // of mntr, without the prefix
-	largest  fact[int64]             // jute.maxbuffer
-	unwell   string                  // what it answers to ruok, if that is not imok
-	callers  fact[map[string]int]    // connections by address; asked only if there are many
-	silent   []string                // why words are not answered
+	name      string
+	embedded  bool                    // it is Turnstile's
+	down      string                  // why it does not serve; empty if it does
+	lookup    string                  // why its name cannot be looked up
+	addresses []string                // of its name, with the port
+	mode      string                  // standalone, leader, follower or observer; empty if it does not say
+	version   fact[string]            // as it writes it
+	settings  fact[map[string]string] // of conf, by ZooKeeper's names in a zoo.cfg
+	gauges    fact[map[string]string] // of mntr, without the prefix
+	largest   fact[int64]             // jute.maxbuffer
+	unwell    string                  // what it answers to ruok, if that is not imok
+	callers   fact[map[string]int]    // connections by address; asked only if there are many
+	silent    []string                // why words are not answered
 }
 
 // setting returns a number of the settings. It reports false if it is not known.

@@ -54,6 +54,28 @@ func TestFindings(t *testing.T) {
 		text   string // in the finding or its evidence
 	}{
 		{"all is well", func(*facts) {}, "", ""},
+		{"servers without a session", func(f *facts) {
+			f.tree, f.granted = nil, 0
+			set(&f.servers[0], "tickTime", "6000")
+			f.servers[1].down, f.servers[2].down = "it is not serving requests", "connection refused"
+		}, "servers error", "zk3:2181: connection refused"},
+		{"two that stand alone", func(f *facts) {
+			f.servers[0].mode, f.servers[1].mode = "standalone", "standalone"
+		}, "ensembles error", "zk2:2181: standalone"},
+		{"one that stands alone beside an ensemble", func(f *facts) {
+			f.servers[0].mode, f.servers[1].mode = "standalone", "leader"
+		}, "ensembles error", "zk1:2181: standalone"},
+		{"two leaders", func(f *facts) {
+			f.servers[0].mode, f.servers[1].mode, f.servers[2].mode = "leader", "leader", "follower"
+		}, "ensembles error", "different ensembles"},
+		{"one server by three names", func(f *facts) {
+			for i := range f.servers {
+				f.servers[i].mode, f.servers[i].addresses = "standalone", []string{"10.0.0.1:2181"}
+			}
+		}, "", ""},
+		{"an ensemble", func(f *facts) {
+			f.servers[0].mode, f.servers[1].mode, f.servers[2].mode = "leader", "follower", "observer"
+		}, "", ""},
 		{"less granted", func(f *facts) { f.granted = 9 * time.Second }, "timeout warning", "9s, not 10s"},
 		{"another server grants less", func(f *facts) {
 			set(&f.servers[1], "maxSessionTimeout", "9999")

@@ -300,3 +300,46 @@ func checkServers(f *facts) (list []Finding) {
 	}
 	return list
 }
+
+// checkEnsembles: are all servers of the connect string of one ensemble? A server that stands alone is none of another,
+// and no ensemble has two leaders.
+func checkEnsembles(f *facts) []Finding {
+	var servers, alone, leaders []*server
+	for _, s := range f.serving() {
+		if slices.ContainsFunc(servers, s.is) {
+			continue
+		}
+		servers = append(servers, s)
+		switch s.mode {
+		case "standalone":
+			alone = append(alone, s)
+		case "leader":
+			leaders = append(leaders, s)
+		}
+	}
+	if len(servers) < 2 || len(alone) == 0 && len(leaders) < 2 {
+		return nil
+	}
+	var evidence []string
+	for _, s := range servers {
+		evidence = append(evidence, s.name+": "+cmp.Or(clip(s.mode), "it does not say what it is"))
+	}
+	return []Finding{{
+		Severity: Error,
+		Text: "servers of the connect string belong to different ensembles: a lock may be held at each, and a " +
+			"session that moves to another one is lost",
+		Evidence: evidence,
+		Remedy: "let the connect string of all clients name the servers of one ensemble, and no others; if there are " +
+			"two leaders, ask again: one of them may be cut off, and step down soon; name none beside " +
+			"an address that leads to it, as that of a service",
+		Page: pageDoctor,
+	}}
+}
+
+// is reports whether other is the same server by another name.
+func (s *server) is(other *server) bool {
+	names := append([]string{other.name}, other.addresses...)
+	return slices.ContainsFunc(append([]string{s.name}, s.addresses...), func(name string) bool {
+		return slices.Contains(names, name)
+	})
+}

@@ -62,7 +62,7 @@ func checkTimeout(f *facts) (list []Finding) {
 // checkTicks: do the ticks suit our sessions?
 func checkTicks(f *facts) (list []Finding) {
 	short := f.each(func(s *server) string {
-		if tick, ok := s.millis("tickTime"); ok && times(tick, 2) > f.granted {
+		if tick, ok := s.millis("tickTime"); ok && f.granted > 0 && times(tick, 2) > f.granted {
 			return fmt.Sprintf("tickTime %v", tick)
 		}
 		return ""

@@ -118,7 +118,9 @@ func (r *run) round(ctx context.Context, n int, until time.Time) {
 	for i, client := range r.clients {
 		group.Go(func() {
 			if w, err := r.worker(client, i+1, path); err != nil {
-				r.failed("begin", err)
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				r.failed(ctx, "begin", err)
 			} else {
 				w.work(ctx, until)
 			}
@@ -170,11 +172,11 @@ func (r *run) clean(ctx context.Context) error {
 	return nil
 }
 
-// failed notes a call that has failed.
-func (r *run) failed(what string, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.report.failed(what, err)
+// failed notes a call that has failed, unless it was given up because the run was ended. The caller holds r.mu.
+func (r *run) failed(ctx context.Context, what string, err error) {
+	if !errors.Is(ctx.Err(), context.Canceled) { // callTime ends it with another error
+		r.report.failed(what, err)
+	}
 }
 
 // pace says when the next call may begin.

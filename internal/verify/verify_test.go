@@ -3,6 +3,8 @@ package verify_test
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,6 +51,28 @@ func TestLostReplyToTheFirstCreationLeavesNothing(t *testing.T) {
 				t.Errorf("got %v, %v; want no node", exists, err)
 			}
 		})
+	}
+}
+
+// Calls that are given up because the run is ended have not failed.
+func TestEndingARunIsNoFailure(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var n atomic.Int64
+	srv.Control(func(r zktest.Request) zktest.Fault {
+		if strings.HasPrefix(r.Path, "/verify/counter-") && n.Add(1) == 20 {
+			cancel() // while the call waits for the reply to this request
+			return zktest.DropReply
+		}
+		return zktest.Pass
+	})
+	report, err := verify.Run(ctx, []*zk.Client{srv.Client(t, time.Minute)}, verify.Config{
+		Path: "/verify", For: time.Minute, Rate: 1000,
+	})
+	if err != nil || report.Stopped == nil || len(report.Failures) > 0 {
+		t.Errorf("got %v, stopped by %v, with %d failures; want none", err, report.Stopped, len(report.Failures))
 	}
 }
 

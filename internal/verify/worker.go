@@ -63,7 +63,7 @@ func (w *worker) count(ctx context.Context, kind int) {
 	defer w.mu.Unlock()
 	w.report.took(x.Op, x.Asked, x.Done)
 	if err != nil {
-		w.report.failed(x.Op, err)
+		w.failed(ctx, x.Op, err)
 		if x.Op == lincheck.CounterGet || !errors.Is(err, counter.ErrUnresolved) {
 			return // nothing was done
 		}
@@ -85,7 +85,9 @@ func (w *worker) hold(ctx context.Context, until time.Time) {
 	hold, err := w.mutex.Lock(ctx)
 	got := w.report.since()
 	if err != nil {
-		w.failed(callLock, err)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.failed(ctx, callLock, err)
 		return
 	}
 	h := lincheck.Hold{

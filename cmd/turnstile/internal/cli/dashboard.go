@@ -93,7 +93,9 @@ The file of users has a line for each: what htpasswd -nB NAME prints; or for a p
 ("Authorization: Bearer TOKEN"), NAME: and the token's hash, which printf %s TOKEN | sha256sum prints. It is
 read again when it has changed, and so are the certificate and its key.
 
-It serves /livez and /readyz (503 while no server is connected) as well, until a signal comes.`,
+It serves /livez and /readyz (503 while no server is connected) as well, until a signal comes.
+
+Exit codes: 0 a signal ended it; 64 usage; 69 no server, or it cannot listen; 77 access denied.`,
 		Example: `  turnstile dashboard --connect zk1:2181,zk2:2181,zk3:2181
   turnstile dashboard --connect zk1:2181 --listen 127.0.0.1:8080 --host locks.example.com /app`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -114,7 +116,7 @@ It serves /livez and /readyz (503 while no server is connected) as well, until a
 			if os.Getenv("GOGC") == "" {
 				debug.SetGCPercent(dashboardGarbage)
 			}
-			return command.UntilSignal(cmd.Context(), func(ctx context.Context) error {
+			return command.ServeUntilSignal(cmd.Context(), func(ctx context.Context) error {
 				return d.Open(ctx, false, d.listenAndServe)
 			})
 		},

@@ -3,7 +3,9 @@ package cli
 // turnstile doctor.
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,7 +52,10 @@ commands at --admin-port, which tell the same and more. What neither tells is un
 It only reads, unless --write is given: then it creates a node /turnstile-doctor-..., writes to it 20 times to
 see how long that takes, reads the leader's clock from it, and deletes it.
 
-Exit codes: 0 no error was found; 1 one was; 64 usage; 69 no server; 77 access to PATH denied.`,
+If no server gives out a session, it examines the servers alone.
+
+Exit codes: 0 no error was found; 1 one was; 64 usage; 69 no server gives out a session; 77 access to PATH
+denied.`,
 		Example: `  turnstile doctor
   turnstile doctor --write --connect zk1:2181,zk2:2181,zk3:2181 --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -64,7 +69,7 @@ Exit codes: 0 no error was found; 1 one was; 64 usage; 69 no server; 77 access t
 					return err
 				}
 			}
-			return d.With(cmd.Context(), d.examine)
+			return command.UntilSignal(cmd.Context(), d.run)
 		},
 	}
 	flags := cmd.Flags()
@@ -75,18 +80,50 @@ Exit codes: 0 no error was found; 1 one was; 64 usage; 69 no server; 77 access t
 	return cmd
 }
 
-// examine makes the examination, and prints what was found.
-func (d *diagnosis) examine(ctx context.Context, client *zk.Client) error {
-	r, err := doctor.Examine(ctx, client, doctor.Config{
+// run examines the ensemble, or if no server gives out a session, what can be seen without one.
+func (d *diagnosis) run(ctx context.Context) error {
+	err := d.Open(ctx, true, d.examine)
+	e, failed := errors.AsType[*command.Error](err)
+	if !failed || e.Code != command.ExitNoServer || d.Connection.Servers == "" {
+		return err
+	}
+	r, ended := doctor.ExamineServers(ctx, d.Connection.Names(), d.config())
+	if ended != nil {
+		return ended
+	}
+	return cmp.Or(d.printAll(r), err)
+}
+
+func (d *diagnosis) config() doctor.Config {
+	return doctor.Config{
 		Root: d.Path, Time: time.Duration(d.readFor), Asked: d.Connection.SessionTimeout(),
 		Credentials: d.Connection.HasCredentials(), Write: d.write, AdminPort: d.adminPort, Word: d.Connection.Word,
-	})
+	}
+}
+
+// examine makes the examination, and prints what was found.
+func (d *diagnosis) examine(ctx context.Context, client *zk.Client) error {
+	r, err := doctor.Examine(ctx, client, d.config())
 	if err != nil {
 		return err
 	}
 	if err := closed(r.Tree, d.Path); err != nil {
 		return err
 	}
+	if err := d.printAll(r); err != nil {
+		return err
+	}
+	if r.Tree.Listed == 0 {
+		d.App.Complain("there is no path %s: only the servers were examined", d.Path)
+	}
+	if r.Count(doctor.Error) > 0 {
+		return &command.Error{Code: exitFound}
+	}
+	return nil
+}
+
+// printAll prints what was found.
+func (d *diagnosis) printAll(r *doctor.Report) error {
 	for _, f := range r.Findings {
 		if err := d.print(f); err != nil {
 			return err
@@ -95,9 +132,6 @@ func (d *diagnosis) examine(ctx context.Context, client *zk.Client) error {
 	d.App.Say("%s, %s, %s; looked at %s and %s; asked %s", command.Plural(r.Count(doctor.Error), "error"),
 		command.Plural(r.Count(doctor.Warning), "warning"), command.Plural(r.Count(doctor.Note), "note"),
 		command.Plural(r.Servers, "server"), command.Plural(r.Tree.Listed, "node"), d.Connection.Where())
-	if r.Count(doctor.Error) > 0 {
-		return &command.Error{Code: exitFound}
-	}
 	return nil
 }
 

@@ -259,6 +259,22 @@ func TestDoctorOfAnEnsemble(t *testing.T) {
 	wantFinding(t, list, "ticks", "warning", changed+": tickTime 1000")
 	wantFinding(t, list, "words", "note", changed+": unknown are its numbers of connections and watches")
 	wantFinding(t, list, "servers", "error", ensemble.Addr(dead)+": ")
+	for k := range 4 {
+		if k != i && k != dead {
+			ensemble.Kill(k)
+		}
+	}
+	// The last one may take itself for the leader or a follower for some ticks more.
+	for began := time.Now(); ; {
+		list = diagnose(t, 69, ensemble.ConnectString(), "--connect-timeout", "5s", "--admin-port", "0")
+		wantFinding(t, list, "servers", "error", ensemble.Addr(dead)+": ")
+		if strings.Contains(fmt.Sprint(list), "has it a quorum?") {
+			break
+		}
+		if time.Since(began) > patience {
+			t.Fatalf("got %+v, want a server without a quorum", list)
+		}
+	}
 }
 
 // A server that answers rubbish, whatever it is asked, is found, and does not reach the terminal.

@@ -51,7 +51,12 @@ longest waits are shown, and the others are one, "other". However often it is as
 much as one "turnstile locks --watch". Queues and deadlocks are read when it is asked, at most once a second and
 for at most a quarter of the time.
 
-It serves /metrics, /livez and /readyz (503 while no server is connected), until a signal comes.`,
+It serves /metrics, /livez and /readyz (503 while no server is connected), until a signal comes.
+
+It goes on while no server answers, and says so after --connect-timeout.
+
+Exit codes: 0 a signal ended it; 64 usage; 69 it cannot listen, or start this user's own server; 70 the server
+cannot be used; 77 access denied.`,
 		Example: `  turnstile exporter --connect zk1:2181,zk2:2181,zk3:2181 --listen 127.0.0.1:9181`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -65,8 +70,8 @@ It serves /metrics, /livez and /readyz (503 while no server is connected), until
 			if _, _, err := net.SplitHostPort(e.listen); err != nil {
 				return command.Usagef(cmd, "--listen must be host:port: %q", e.listen)
 			}
-			return command.UntilSignal(cmd.Context(), func(ctx context.Context) error {
-				return e.Open(ctx, false, e.serve)
+			return command.ServeUntilSignal(cmd.Context(), func(ctx context.Context) error {
+				return e.Serve(ctx, e.serve)
 			})
 		},
 	}
@@ -111,6 +116,13 @@ func (e *exporter) serve(ctx context.Context, client *zk.Client) error {
 	var following sync.WaitGroup
 	defer following.Wait()
 	defer cancel(nil)
+	following.Go(func() {
+		answering, stop := e.Connection.Answering(ctx)
+		defer stop()
+		if _, err := client.Session(answering); errors.Is(err, command.ErrNoAnswer) { // it goes on, and up is 0
+			e.App.Complain("%v", e.Connection.NoServer(client.LastError()))
+		}
+	})
 	following.Go(func() { // until there will be no other snapshot: or the last one would be shown for ever
 		var last *survey.Snapshot
 		var err error

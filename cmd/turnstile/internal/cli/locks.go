@@ -109,7 +109,7 @@ Exit codes: 0, also if there is none; 64 usage; 69 no server; 77 access to PATH 
 	flags.Var(&l.kind, "kind", "list only these; queues are listed only if asked for")
 	flags.Var(&l.stuck, "stuck", "list only what somebody has waited for this long")
 	flags.Var(&l.readFor, "read-for", "stop reading after this time, and show what was found")
-	flags.BoolVar(&l.all, "all", false, "list free locks, too: empty containers, and empty nodes that had children")
+	flags.BoolVar(&l.all, "all", false, "list free locks, too: nodes without data that have had children and have none")
 	flags.BoolVarP(&l.watch, "watch", "w", false, "keep the list up to date until a signal comes")
 	flags.IntVar(&l.limit, "limit", 0, "list at most so many; 0: all")
 	return cmd

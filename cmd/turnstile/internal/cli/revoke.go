@@ -30,6 +30,7 @@ type revoker struct {
 	records    bool
 	node       string
 	session    string
+	sessionID  int64 // that is session
 	json       bool
 	path       string
 	absent     bool // there is no node at path
@@ -129,6 +130,8 @@ func (r *revoker) parse(cmd *cobra.Command, path string) error {
 	if !r.records && r.force && !command.Given(cmd.Flags().Lookup("reason")) {
 		r.reason = "forced, and no reason given"
 	}
+	var isSession bool
+	r.sessionID, isSession = parseSession(r.session)
 	switch {
 	case !r.records && strings.TrimSpace(r.reason) == "":
 		return command.Usagef(cmd, "--reason is missing: say why, for the holder and the record")
@@ -136,6 +139,9 @@ func (r *revoker) parse(cmd *cobra.Command, path string) error {
 		return command.Usagef(cmd, "--records revokes nothing: leave --force, --within and --reason out")
 	case r.records && (r.node != "" || r.session != ""):
 		return command.Usagef(cmd, "--records shows all holders: leave --node and --session out")
+	case r.session != "" && !isSession:
+		return command.Usagef(cmd, "--session %q is no session: turnstile who shows them, such as 0x1a1fc98997c0000",
+			r.session)
 	case r.within == 0:
 		return command.Usagef(cmd, "--within must not be 0: holders need a moment to release the lock")
 	}
@@ -222,7 +228,7 @@ func (r *revoker) restoreData(ctx context.Context, client *zk.Client, list []loc
 // chosen reports whether --node and --session mean a contender.
 func (r *revoker) chosen(c lock.Contender) bool {
 	node := r.node == "" || c.Path == r.node || c.Second == r.node || path.Base(c.Path) == r.node
-	session := r.session == "" || strings.EqualFold(command.SessionID(c.Session), r.session)
+	session := r.session == "" || c.Session == r.sessionID
 	return node && session && (c.Holder || c.MayHold)
 }
 

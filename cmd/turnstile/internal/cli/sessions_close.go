@@ -54,11 +54,10 @@ denied.`,
 			}
 			ids := make([]int64, len(args))
 			for i, arg := range args {
-				number, err := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(arg), "0x"), 16, 64)
-				if err != nil || number == 0 {
+				var ok bool
+				if ids[i], ok = parseSession(arg); !ok {
 					return command.Usagef(cmd, "%q is no session: %s", arg, sessionsHint)
 				}
-				ids[i] = int64(number) //nolint:gosec // a session's number has 64 bits
 			}
 			return a.With(cmd.Context(), func(ctx context.Context, client *zk.Client) error {
 				return closeSessions(ctx, &a, client, ids, reason)
@@ -68,6 +67,12 @@ denied.`,
 	a.Flags(cmd, "one JSON object per session")
 	cmd.Flags().StringVar(&reason, "reason", "", "`text` that says why, for the server's log")
 	return cmd
+}
+
+// parseSession parses the number of a session, as command.SessionID writes it or without the 0x.
+func parseSession(text string) (id int64, ok bool) {
+	number, err := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(text), "0x"), 16, 64)
+	return int64(number), err == nil && number != 0 //nolint:gosec // a session's number has 64 bits
 }
 
 func closeSessions(ctx context.Context, a *command.Access, client *zk.Client, ids []int64, reason string) error {

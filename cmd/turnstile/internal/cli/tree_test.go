@@ -474,6 +474,11 @@ func TestExportSaysThatTheTreeChangedMeanwhile(t *testing.T) {
 	if !strings.Contains(r.stderr.String(), "/from changed meanwhile") {
 		t.Errorf("standard error: %s", r.stderr.String())
 	}
+	srv.Control(nil)
+	piped := func(cmd *exec.Cmd) { cmd.Stdin = bytes.NewReader(out) }
+	r = startWith(t, piped, "import", "-q", "--connect", srv.Addr(), "/to")
+	r.wantCode(0)
+	r.wantStderr("the tree changed while it was exported")
 }
 
 // Promise: 19

@@ -217,6 +217,8 @@ func TestWrongUseIsRefusedBeforeAnythingIsDone(t *testing.T) {
 		{args: "revoke --reason r", want: "PATH is missing"},
 		{args: "revoke --reason r x", want: "must begin with a slash"},
 		{args: "revoke --reason r --within 0 /x", want: "--within must not be 0"},
+		{args: "revoke --reason r --session xyz /x", want: `"xyz" is no session`},
+		{args: "revoke --reason r --session 0x0 /x", want: `"0x0" is no session`},
 		{args: "revoke --records --force /x", want: "--records revokes nothing"},
 		{args: "who x", want: "must begin with a slash"},
 		{args: "queue frob", want: `unknown command "frob"`},

@@ -5,7 +5,9 @@ package cli
 import (
 	"context"
 	"errors"
+	"path"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -217,9 +219,22 @@ func (l lineAt) groups() int {
 	return n
 }
 
+// kazooAlone reports whether all contenders have the names of kazoo's locks.
+func (l lineAt) kazooAlone() bool {
+	return !slices.ContainsFunc(l.list, func(c contender) bool {
+		name := path.Base(c.Path)
+		return c.Second != "" || !strings.Contains(name, "__lock__") && !strings.Contains(name, "__rlock__")
+	})
+}
+
 // warnOf warns of contenders that do not exclude each other, and of sequence numbers that are being used up.
 func warnOf(app *command.App, l lineAt) {
-	if l.groups() > 1 || slices.ContainsFunc(l.list, func(c contender) bool { return c.MayHold }) {
+	mayHold := slices.ContainsFunc(l.list, func(c contender) bool { return c.MayHold })
+	switch {
+	case mayHold && l.groups() == 1 && l.kazooAlone():
+		app.Say("warning: kazoo's WriteLock waits for the readers at %s, its Lock does not, and their nodes have the "+
+			"same names: those marked \"may hold\" may hold beside readers (docs/interop.md)", l.path)
+	case mayHold, l.groups() > 1:
 		app.Say("warning: not all contenders at %s exclude each other: their programs look for different "+
 			"names, so several groups may hold at the same time (docs/interop.md)", l.path)
 	}

@@ -54,7 +54,7 @@ func showWhatIsThere(t *testing.T) {
 			"Holder", "ann", "bob", "cid", "0x100", "stuck since noon", `href="revoke?node=%2Fjobs%2Freport%2F0`,
 			"layout curator",
 		}},
-		{"/lock?path=/gone", []string{"no such path now"}},
+		{"/lock?path=/gone", []string{"no lock at this path now"}},
 		{"/waits", []string{"Deadlock<", "Possible deadlock<", "red pid 5", "/a/<wbr>two", "ann", "2 blocked", "<cir"}},
 		{"/leaders", []string{"/leaders/<wbr>main", "eve", "1m30s"}},
 		{"/queues", []string{"/queues/<wbr>mail", ">7<", ">60<", ">12<", ">0.4<", "of another program", "paused"}},

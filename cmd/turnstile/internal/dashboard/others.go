@@ -167,7 +167,7 @@ func (d *Dashboard) queuesPage(r *http.Request) *page {
 		q.orderedBy("queues", "Dead", "dead", "n"),
 		{Name: "In/s", Class: "n wide"},
 		{Name: "Out/s", Class: "n wide"},
-		q.orderedBy("queues", "Oldest", "oldest", "n"),
+		q.orderedBy("queues", "Oldest", "oldest", "n roomy"),
 	}
 	p.Body = b
 	return p

@@ -29,7 +29,7 @@ func (m *model) line() page {
 	l := m.lines[m.path]
 	switch {
 	case !there:
-		p.empty = "There is no such path now."
+		p.empty = "There is no lock at this path now, or it may not be read."
 		l.List = nil
 	case e.Holding+e.Waiting == 0:
 		l.List = nil
@@ -79,6 +79,9 @@ func (m *model) line() page {
 			place.text += ", " + map[lock.Kind]string{lock.Reader: "r", lock.Writer: "w"}[c.Kind]
 		}
 		d := m.now.Sub(c.Since)
+		if c.Holder && len(e.Holders) > 0 && c.Path == e.Holders[0].Path && c.Token == e.Holders[0].Token {
+			d = m.past.Held(e, m.now) // its node was made when it began to wait
+		}
 		owner := cell{clean(m.source.Owner(c)), plain}
 		if c.Revoked != nil {
 			owner = cell{"asked: " + owner.text, warn}

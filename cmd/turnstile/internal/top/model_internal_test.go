@@ -120,6 +120,25 @@ func TestWaitsAreATree(t *testing.T) {
 	}
 }
 
+// A holder whose node is as old as its wait has held since it was first seen to hold.
+func TestLineShowsForHowLongTheHolderHolds(t *testing.T) {
+	t.Parallel()
+	m := crowd(t, "/a 1 2")
+	m.path = "/a"
+	m.show(viewLock)
+	since := m.snapshot.Entries[0].Holders[0].Since
+	m.now = since.Add(2 * time.Minute)
+	shows := func(want time.Duration) {
+		t.Helper()
+		if got := m.page().rows[0].cells[2].text; got != ensemble.Ago(want) {
+			t.Errorf("got %q, want %q", got, ensemble.Ago(want))
+		}
+	}
+	shows(2 * time.Minute)
+	m.past["/a"] = &ensemble.Past{Last: []ensemble.Change{{Path: "/a", At: since.Add(90 * time.Second)}}}
+	shows(30 * time.Second)
+}
+
 // A line of thousands is not read. What the survey tells of it is shown.
 func TestLineThatIsTooLongIsNotRead(t *testing.T) {
 	t.Parallel()

@@ -70,6 +70,18 @@ func (a *Access) Open(ctx context.Context, giveUp bool, f func(context.Context, 
 	return a.Explain(ctx, client, f(ctx, client))
 }
 
+// Serve calls f with a client that connects, also while no server answers, until ctx ends.
+func (a *Access) Serve(ctx context.Context, f func(context.Context, *zk.Client) error) error {
+	starting, cancel := a.Connection.Answering(ctx)
+	defer cancel()
+	client, err := a.Connection.Begin(starting, a.App)
+	if err != nil {
+		return err
+	}
+	defer closeUnlessSilent(ctx, client)
+	return a.Explain(ctx, client, f(ctx, client))
+}
+
 // silentClose is how long a server may take to close the session of a command that a signal has ended.
 const silentClose = 200 * time.Millisecond
 

@@ -40,8 +40,9 @@ type Connection struct {
 	acl              acl // of nodes that are created
 
 	flags *pflag.FlagSet
-	own   *ownserver.Server // once Open has found it; nil if servers are named
-	used  zk.Config         // of the client that Open has returned
+	own   *ownserver.Server // once Begin has found it; nil if servers are named
+	used  zk.Config         // of the client that Begin has returned
+	names []string          // of its servers
 }
 
 // Flags adds the flags.
@@ -190,32 +191,11 @@ func (c *Connection) Answering(ctx context.Context) (context.Context, context.Ca
 // Open connects to the server within --connect-timeout, and returns the client and its first session. The caller closes
 // the client.
 func (c *Connection) Open(ctx context.Context, app *App) (*zk.Client, *zk.Session, error) {
-	level := slog.LevelError
-	if app.Verbose {
-		level = slog.LevelInfo
-	}
-	log := NewLogger(app.Stderr, level)
-	cfg, err := c.config(log)
-	if err != nil {
-		return nil, nil, &Error{Code: ExitUsage, Err: err}
-	}
-	if app.Verbose {
-		cfg.Logger = log
-	}
 	ctx, cancel := c.Answering(ctx)
 	defer cancel()
-	if c.Servers == "" {
-		if err := c.useOwnServer(ctx, app, &cfg); err != nil {
-			return nil, nil, err
-		}
-	}
-	c.used = cfg
-	client, err := zk.Open(context.WithoutCancel(ctx), cfg)
+	client, err := c.Begin(ctx, app)
 	if err != nil {
-		if wrong := app.Env.wrongSetting(c.flags.Lookup("connect"), err); wrong != nil {
-			return nil, nil, wrong
-		}
-		return nil, nil, &Error{Code: ExitUsage, Err: err, Hint: "see --connect"}
+		return nil, nil, err
 	}
 	sess, err := client.Session(ctx)
 	if err == nil {
@@ -231,6 +211,41 @@ func (c *Connection) Open(ctx context.Context, app *App) (*zk.Client, *zk.Sessio
 	}
 	return nil, nil, c.NoServer(cmp.Or(why, err))
 }
+
+// Begin returns a client that connects to the server, and does not wait for that. The caller closes it. Ctx is for the
+// start of the user's own server.
+func (c *Connection) Begin(ctx context.Context, app *App) (*zk.Client, error) {
+	level := slog.LevelError
+	if app.Verbose {
+		level = slog.LevelInfo
+	}
+	log := NewLogger(app.Stderr, level)
+	cfg, err := c.config(log)
+	if err != nil {
+		return nil, &Error{Code: ExitUsage, Err: err}
+	}
+	if app.Verbose {
+		cfg.Logger = log
+	}
+	if c.Servers == "" {
+		if err := c.useOwnServer(ctx, app, &cfg); err != nil {
+			return nil, err
+		}
+	}
+	c.used = cfg
+	client, err := zk.Open(context.WithoutCancel(ctx), cfg)
+	if err != nil {
+		if wrong := app.Env.wrongSetting(c.flags.Lookup("connect"), err); wrong != nil {
+			return nil, wrong
+		}
+		return nil, &Error{Code: ExitUsage, Err: err, Hint: "see --connect"}
+	}
+	c.names = client.Servers()
+	return client, nil
+}
+
+// Names returns the servers of the connect string, as zk.Client.Servers names them; nil before Begin has read it.
+func (c *Connection) Names() []string { return c.names }
 
 // WarnOfTimeout tells of a --session-timeout that was asked for and that the server has not granted.
 func (c *Connection) WarnOfTimeout(app *App, path string, granted time.Duration) {

@@ -161,3 +161,14 @@ func UntilSignal(ctx context.Context, run func(ctx context.Context) error) error
 	defer stop()
 	return Failed(run(ctx))
 }
+
+// ServeUntilSignal is UntilSignal for what serves until a signal comes: it has done then what it should.
+func ServeUntilSignal(ctx context.Context, run func(ctx context.Context) error) error {
+	return UntilSignal(ctx, func(ctx context.Context) error {
+		err := run(ctx)
+		if _, signal := errors.AsType[supervise.SignalError](err); signal {
+			return nil
+		}
+		return err
+	})
+}

@@ -19,7 +19,7 @@ const MaxWord = 64 << 20
 const wordTime = 10 * time.Second
 
 // Word asks a server, as zk.Client.Servers names it, a four-letter word, and accepts an answer of at most so many
-// bytes. It may be called once Open has returned.
+// bytes. It may be called once Begin has returned.
 func (c *Connection) Word(ctx context.Context, server, word string, most int64) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, wordTime)
 	defer cancel()

@@ -90,8 +90,8 @@ func (x *exporter) run(ctx context.Context) error {
 		x.App.Say("left out %s", command.Plural(x.trailer.Ephemerals, "ephemeral node"))
 	}
 	if x.trailer.Changed {
-		x.App.Say("%s changed meanwhile, or it is not known that it did not: it may never have been as it was "+
-			"written", x.Path)
+		x.App.Complain("%s changed meanwhile, or it is not known that it did not: the copy may mix states of "+
+			"different times", x.Path)
 	}
 	return command.OutputError(x.out.Flush())
 }

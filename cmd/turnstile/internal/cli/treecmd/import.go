@@ -152,6 +152,10 @@ func (m *importer) check() error {
 		node, err := in.read()
 		switch {
 		case errors.Is(err, io.EOF):
+			if in.torn {
+				m.App.Complain("the tree changed while it was exported, or it is not known that it did not: the copy " +
+					"may mix states of different times")
+			}
 			m.numbers, err = c.end(m.Path)
 			return err
 		case err != nil:

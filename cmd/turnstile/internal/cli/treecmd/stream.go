@@ -69,6 +69,7 @@ type reader struct {
 	offset int64 // behind the last line
 	way    []string
 	nodes  int
+	torn   bool // as the last line says
 }
 
 // newReader reads the header.
@@ -186,6 +187,7 @@ func (in *reader) end(line []byte) error {
 	if _, err := in.lines.ReadByte(); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("line %d: something follows the end of the stream", in.n+1)
 	}
+	in.torn = t.Changed
 	return io.EOF
 }
 

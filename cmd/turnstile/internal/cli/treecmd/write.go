@@ -172,6 +172,8 @@ command.` +
 				Code: command.ExitMissing, Err: fmt.Errorf("the parent of %s does not exist", a.Path),
 				Hint: "see --parents",
 			}
+		case errors.Is(err, zk.BadArguments) && ttl != 0:
+			return misuse(fmt.Sprintf("--ttl: %v", err))
 		case errors.Is(err, zk.Unimplemented):
 			return fmt.Errorf("the server does not support --mode %s: %w", kind.Value, err)
 		case err != nil:

@@ -29,8 +29,8 @@ func ReadSASLUsers(path string) (map[string]string, error) {
 		return nil, fmt.Errorf("%s: it is a JAAS file, want lines user:password; a JAAS file is what "+
 			"java.security.auth.login.config of a zoo.cfg can name", path)
 	}
-	if strings.HasPrefix(string(text), javafile.ByteOrderMark) {
-		return nil, fmt.Errorf("%s begins with a byte order mark: save it as UTF-8 without one", path)
+	if err := javafile.CheckMark(string(text)); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	users := make(map[string]string)
 	n := 0

@@ -433,11 +433,11 @@ func (r *reading) directories(ctx context.Context, path string, children []strin
 // item reports whether the node at a path, which has the name of a classic queue's item, may be one: not if it has or
 // had children, as the path of a lock.
 func (r *reading) item(ctx context.Context, path string) (bool, error) {
-	node, err := attempt.Run(ctx, r.client, func(sess *zk.Session) (node zk.Existence, err error) {
-		node.Stat, node.Exists, err = sess.Exists(ctx, path)
-		return node, err
+	stat, err := attempt.Run(ctx, r.client, func(sess *zk.Session) (zk.Stat, error) {
+		stat, _, err := sess.Exists(ctx, path) // of one that has gone it is zero
+		return stat, err
 	})
-	return node.Stat.NumChildren == 0 && !used(node.Stat), err
+	return stat.NumChildren == 0 && !used(stat), err
 }
 
 // below returns the paths of those children of a path of a kind that may have contenders: that are none themselves, nor

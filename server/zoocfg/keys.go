@@ -257,6 +257,5 @@ func (z *file) checkUnused() {
 
 // refuse reports an error for a key that the configuration relies on.
 func (z *file) refuse(name string, p javafile.Property, why string) {
-	z.errs = append(z.errs, fmt.Errorf("zoocfg: line %d: %s=%s is not supported: %s; see docs/zoo-cfg.md",
-		p.Line, name, p.Value, why))
+	z.fail(p, "%s=%s is not supported: %s; see docs/zoo-cfg.md", name, p.Value, why)
 }

@@ -21,7 +21,7 @@ func (z *file) members() (clients string) {
 		switch {
 		case kind == "server" && numbered:
 			if _, err := strconv.ParseUint(id, 10, 63); err != nil {
-				z.errs = append(z.errs, fmt.Errorf("zoocfg: line %d: %s must be server. and a number", p.Line, key))
+				z.fail(p, "%s must be server. and a number", key)
 				delete(z.values, key)
 				continue
 			}
@@ -45,7 +45,7 @@ func (z *file) members() (clients string) {
 		m, err := parseMember(p.Value)
 		switch {
 		case err != nil:
-			z.errs = append(z.errs, fmt.Errorf("zoocfg: line %d: %s=%s: %w", p.Line, key, p.Value, err))
+			z.fail(p, "%s=%s: %w", key, p.Value, err)
 		case m.observer:
 			z.values[key] = p
 			z.refuseEnsemble(key)

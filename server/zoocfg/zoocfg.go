@@ -44,14 +44,11 @@ func Parse(r io.Reader, logger *slog.Logger) (server.Config, []string, error) {
 		logger = slog.New(slog.DiscardHandler)
 	}
 	z := file{values: make(map[string]javafile.Property), logger: logger}
-	written := make(map[string]string)
 	for _, p := range props {
 		key := strings.TrimPrefix(p.Key, "zookeeper.")
-		if q, twice := z.values[key]; twice && written[key] != p.Key && q.Value != p.Value {
+		if q, twice := z.values[key]; twice && q.Key != p.Key && q.Value != p.Value {
 			z.fail(p, "%s is there with and without zookeeper. (line %d): leave one out", key, q.Line)
 		}
-		written[key] = p.Key
-		p.Key = key
 		z.values[key] = p // of repeated keys the last one counts, as in ZooKeeper
 	}
 	z.refusePlaceholders()

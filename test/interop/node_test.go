@@ -205,7 +205,7 @@ func TestNodesAreKeptBesideThoseOfCurator(t *testing.T) {
 			if err := kept[x.mode].Set(w.within(), []byte("ours")); err != nil {
 				w.Fatal(err)
 			}
-			// After a reconnect Curator writes the data that it has then, and may do so after a set that comes meanwhile.
+			// After a reconnect Curator writes the data that it has then, maybe after a set that comes meanwhile.
 			x.other = w.await("not written again", x.theirs, func(l look) bool {
 				return l.stat.Version > x.other.stat.Version
 			})

@@ -18,8 +18,8 @@ func JAASUsers(text string) (map[string]string, error) {
 	if !utf8.ValidString(text) {
 		return nil, errors.New("it is not UTF-8")
 	}
-	if strings.HasPrefix(text, ByteOrderMark) {
-		return nil, errMark
+	if err := CheckMark(text); err != nil {
+		return nil, err
 	}
 	p := jaasParser{lexer: jaasLexer{rest: text, line: 1}, seen: make(map[string]bool), users: make(map[string]string)}
 	p.advance()

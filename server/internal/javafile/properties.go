@@ -23,10 +23,14 @@ type Property struct {
 	Key, Value string
 }
 
-// ByteOrderMark is what some editors put before a text. It would be a part of the first name.
-const ByteOrderMark = "\ufeff"
-
-var errMark = errors.New("it begins with a byte order mark: save it as UTF-8 without one")
+// CheckMark refuses a text that begins with a byte order mark, which some editors write: it would be a part of the
+// first name.
+func CheckMark(text string) error {
+	if strings.HasPrefix(text, "\ufeff") {
+		return errors.New("it begins with a byte order mark: save it as UTF-8 without one")
+	}
+	return nil
+}
 
 // Properties reads a Java properties file such as zoo.cfg: comments start with # or !, keys and values are
 // separated by =, : or space, and a backslash at its end continues a line or, elsewhere, escapes a character.
@@ -37,8 +41,10 @@ func Properties(r io.Reader) ([]Property, error) {
 	lines.Split(splitLines)
 	n := 0
 	for lines.Scan() {
-		if n++; n == 1 && strings.HasPrefix(lines.Text(), ByteOrderMark) {
-			return nil, errMark
+		if n++; n == 1 {
+			if err := CheckMark(lines.Text()); err != nil {
+				return nil, err
+			}
 		}
 		first, text := n, strings.TrimLeft(lines.Text(), " \t\f")
 		if text == "" || text[0] == '#' || text[0] == '!' {

@@ -183,7 +183,7 @@ func oddID(scheme, id string) string {
 	switch {
 	case strings.HasPrefix(id, `"`):
 		return "begins with a double quote that does not end"
-	case id == "" && scheme != "auth": // the servers put in who has logged in
+	case id == "" && scheme != "auth": // the servers put in the identities of the connection
 		return "is empty"
 	case strings.Contains(id, ";"):
 		return "has a semicolon"

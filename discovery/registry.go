@@ -17,7 +17,8 @@ import (
 
 // Errors of registries. They are found with errors.Is.
 var (
-	// ErrClosed is returned by the methods of a registry, a registration or a provider after Close.
+	// ErrClosed is returned by Register after the registry's Close, and by the methods of a registration or a provider
+	// after they have ended. What only reads a registry goes on after its Close.
 	ErrClosed = errors.New("the registry is closed")
 	// ErrRegistered is the answer to a second registration of one id of a service by one client, before the first is
 	// unregistered.

@@ -115,6 +115,9 @@ func (f *File) locked(ctx context.Context, do func(record *os.File) error) error
 	if ctx.Err() != nil { // the select below would choose at random
 		return fmt.Errorf("fence: %s: %w", f.path, context.Cause(ctx))
 	}
+	if f.path == "" || os.IsPathSeparator(f.path[len(f.path)-1]) { // path.fence would be another file's, or hidden
+		return fmt.Errorf("fence: path must name a file, and %q does not", f.path)
+	}
 	if info, err := os.Lstat(f.path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return fmt.Errorf("fence: path must not be a symbolic link: %s; use the path of its target", f.path)
 	}

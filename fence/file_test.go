@@ -210,6 +210,19 @@ func TestFileGoesOnAfterAWriteThatACrashCutShort(t *testing.T) {
 	}
 }
 
+func TestFileWithoutANameIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for _, path := range []string{"", "./", dir + "/"} {
+		if err := fence.NewFile(path).Write(t.Context(), 1, []byte("a")); err == nil {
+			t.Errorf("write to %q: got nil, want an error", path)
+		}
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		t.Errorf("%v are left behind %v", entries, err)
+	}
+}
+
 // Promise: 12
 func TestFileWithTwoNamesIsRefused(t *testing.T) {
 	t.Parallel()

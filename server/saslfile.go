@@ -18,8 +18,8 @@ var jaasFile = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // ReadSASLUsers returns passwords by user, for Config.SASLUsers, from a file with lines user:password. Lines that begin
-// with # are comments. It returns an error for another line, for a password that is a placeholder such as ${PASSWORD},
-// and if there are no users.
+// with # are comments. It returns an error for another line, for a name or a password with a blank at an end, for a
+// password that is a placeholder such as ${PASSWORD}, and if there are no users.
 func ReadSASLUsers(path string) (map[string]string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -43,6 +43,10 @@ func ReadSASLUsers(path string) (map[string]string, error) {
 		user, password, ok := strings.Cut(line, ":")
 		if !ok || user == "" || password == "" {
 			return nil, fmt.Errorf("%s, line %d: want user:password", path, n)
+		}
+		if strings.TrimSpace(user) != user || strings.TrimSpace(password) != password {
+			return nil, fmt.Errorf("%s, line %d: a blank beside a name or a password would be part of it: leave it "+
+				"out (only a JAAS file can have such a password)", path, n)
 		}
 		if javafile.Placeholder(password) {
 			return nil, fmt.Errorf("%s, line %d: %s is a placeholder, and nothing puts a value in here: "+

@@ -59,6 +59,9 @@ func TestInvalidFilesOfUsersAreRefused(t *testing.T) {
 		"bob:{{ .Values.bob }}":       "{{ .Values.bob }} is a placeholder",
 		jaasOf(`user_bob="b"`):        "it is a JAAS file",
 		"# passwords\n" + "Server\n{": "it is a JAAS file",
+		"bob : b\n":                   "line 1: a blank beside a name",
+		"bob: b\n":                    "line 1: a blank beside a name",
+		"a:b\nc:d \n":                 "line 2: a blank beside a name",
 	} {
 		if users, err := ReadSASLUsers(writeUsers(t, text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v %v, want an error that says %q", text, users, err, want)

@@ -6,11 +6,13 @@ package certfile
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"sync"
+	"time"
 )
 
 // Names names PEM files. Cert and Key may be the same file, and may both be empty; so may CA.
@@ -46,11 +48,10 @@ func (f *Files) load() error {
 	var cert *tls.Certificate
 	var cas *x509.CertPool
 	if f.names.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(f.names.Cert, f.names.Key)
-		if err != nil {
+		var err error
+		if cert, err = loadPair(f.names.Cert, f.names.Key); err != nil {
 			return err
 		}
-		cert = &pair
 	}
 	if f.names.CA != "" {
 		pem, err := os.ReadFile(f.names.CA)
@@ -62,7 +63,44 @@ func (f *Files) load() error {
 		}
 	}
 	f.cert, f.cas, f.server = cert, cas, nil
+	f.warnOfDates()
 	return nil
+}
+
+// loadPair reads a certificate and its key. Its errors name the files, and say so if the key is locked by a password.
+func loadPair(certFile, keyFile string) (*tls.Certificate, error) {
+	certPEM, err := os.ReadFile(certFile)
+	if err != nil {
+		return nil, err
+	}
+	keyPEM, err := os.ReadFile(keyFile)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err == nil {
+		return &pair, nil
+	}
+	for block, rest := pem.Decode(keyPEM); block != nil; block, rest = pem.Decode(rest) {
+		// PKCS 8, and what openssl wrote before
+		if block.Type == "ENCRYPTED PRIVATE KEY" || block.Headers["DEK-Info"] != "" {
+			return nil, fmt.Errorf("the key in %s has a password, which cannot be given: "+
+				"openssl pkey -in KEY -out PLAIN writes it without one", keyFile)
+		}
+	}
+	return nil, fmt.Errorf("certificate %s with key %s: %w", certFile, keyFile, err)
+}
+
+// warnOfDates logs that the certificate is not valid now: the other side will refuse it, and cannot say so here.
+func (f *Files) warnOfDates() {
+	if f.cert == nil || f.cert.Leaf == nil { // there is none with GODEBUG=x509keypairleaf=0
+		return
+	}
+	const text = "the other side will refuse the certificate: check its dates and this machine's clock"
+	leaf := f.cert.Leaf
+	if now := time.Now(); now.After(leaf.NotAfter) || now.Before(leaf.NotBefore) {
+		f.log.Warn(text, "cert", f.names.Cert, "from", leaf.NotBefore, "to", leaf.NotAfter)
+	}
 }
 
 // stamps returns what tells a changed file. It is nil for a file that is missing.

@@ -25,13 +25,19 @@ import (
 // write writes a certificate that is its own authority, and its key.
 func write(t *testing.T, names certfile.Names, subject string) {
 	t.Helper()
+	writeUntil(t, names, subject, time.Now().Add(time.Hour))
+}
+
+// writeUntil is write of a certificate that is valid until then.
+func writeUntil(t *testing.T, names certfile.Names, subject string, end time.Time) {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: subject}, DNSNames: []string{"server"},
-		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		NotAfter: end, IsCA: true, BasicConstraintsValid: true,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
@@ -180,5 +186,52 @@ func TestInvalidFilesAreRefusedAtFirst(t *testing.T) {
 	f, err := certfile.Load(certfile.Names{CA: names.CA}, nil)
 	if err != nil || f.Cert() != nil {
 		t.Errorf("authorities alone: %v", err)
+	}
+}
+
+func TestKeyWithPasswordIsSaidToBeOne(t *testing.T) {
+	t.Parallel()
+	names := files(t)
+	write(t, names, "one")
+	for _, block := range []*pem.Block{
+		{Type: "ENCRYPTED PRIVATE KEY", Bytes: []byte{1}},
+		{Type: "EC PRIVATE KEY", Headers: map[string]string{"DEK-Info": "AES-256-CBC,00"}, Bytes: []byte{1}},
+	} {
+		replace(t, names.Key, pem.EncodeToMemory(block))
+		_, err := certfile.Load(names, slog.New(slog.DiscardHandler))
+		if err == nil || !strings.Contains(err.Error(), "has a password") || !strings.Contains(err.Error(), names.Key) {
+			t.Errorf("%s: got %v, want that the key has a password", block.Type, err)
+		}
+	}
+}
+
+func TestCertificateOutOfDateIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	names := files(t)
+	for end, warns := range map[time.Duration]bool{-time.Hour: true, time.Hour: false} {
+		writeUntil(t, names, "one", time.Now().Add(end))
+		var log bytes.Buffer
+		if _, err := certfile.Load(names, slog.New(slog.NewTextHandler(&log, nil))); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(log.String(), "level=WARN") != warns {
+			t.Errorf("it ends in %v: got %q, want a warning %v", end, &log, warns)
+		}
+	}
+}
+
+func TestNamesThatNoCertificateHasAreOdd(t *testing.T) {
+	t.Parallel()
+	for name, odd := range map[string]bool{
+		"": false, "CN=ann": false, "CN=ann,O=Acme Inc": false, `CN=ann,O=Acme\, Inc`: false, `CN=\ ann\ ,O=b`: false,
+		"1.2.3=#0c": false, "CN=ann+UID=a,C=CH": false, "spiffe://acme/ann": false, "ann of acme": false,
+		`CN=a \, b`: false,
+
+		"CN=ann, O=Acme": true, "CN=ann ,O=Acme": true, "O = Acme,CN=ann": true, "CN= ann": true, " CN=ann": true,
+		"CN=ann ": true, "CN=ann + UID=a": true, "/O=Acme/CN=ann": true,
+	} {
+		if got := certfile.OddName(name); (got != "") != odd {
+			t.Errorf("%q: got %q, want odd %v", name, got, odd)
+		}
 	}
 }

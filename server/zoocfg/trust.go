@@ -24,7 +24,12 @@ func (z *file) trust(c *server.Config) {
 	if c.SuperDigest = z.text(superDigest); c.SuperDigest != "" && !isDigest(c.SuperDigest) {
 		z.fail(digest, "%s must be user:base64(sha1(user:password)), never the password itself", superDigest)
 	}
-	c.X509SuperUser = z.text("X509AuthenticationProvider.superUser")
+	const superName = "X509AuthenticationProvider.superUser"
+	name := z.values[superName]
+	if odd := certfile.OddName(name.Value); odd != "" {
+		z.fail(name, "%s %s", superName, odd)
+	}
+	c.X509SuperUser = z.text(superName)
 	c.RequireSASL = z.boolean("sessionRequireClientSASLAuth")
 	c.AllowFailedSASL = z.boolean("allowSaslFailedClients")
 	c.EnsembleNames = z.list("ensembleAuthName")

@@ -271,6 +271,7 @@ func TestInvalidZooCfgIsRefused(t *testing.T) {
 		"clientPort=1\nzookeeper.clientPort=2":                 "line 2: clientPort is there with and without",
 		"saslUsersFile=/a\njava.security.auth.login.config=/b": "line 2: saslUsersFile and java.security.auth",
 		"DigestAuthenticationProvider.superDigest=super:pw\n":  "superDigest must be user:base64",
+		"X509AuthenticationProvider.superUser=CN=a, O=b\n":     "line 1: X509AuthenticationProvider.superUser has",
 		"\ufeffclientPort=1\n":                                 "begins with a byte order mark",
 		prometheus + "metricsProvider.httpsPort=1\n":           "needs metricsProvider.ssl.keyStore",
 		prometheus + "metricsProvider.httpsPort=1":             "needs metricsProvider.ssl.trustStore",

@@ -12,6 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/seed-a3166700/turnstile/internal/certfile"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -187,7 +188,9 @@ func oddID(scheme, id string) string {
 		return "is empty"
 	case strings.Contains(id, ";"):
 		return "has a semicolon"
-	case scheme != "x509" && strings.ContainsFunc(id, unicode.IsSpace):
+	case scheme == "x509":
+		return certfile.OddName(id)
+	case strings.ContainsFunc(id, unicode.IsSpace):
 		return "has a blank"
 	}
 	return ""

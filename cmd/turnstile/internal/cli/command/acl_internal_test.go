@@ -88,6 +88,8 @@ func TestListsWithASlipAreRefused(t *testing.T) {
 		"sasl:ann:cdrwa sasl:bob:r": "has a blank",
 		`sasl:"ann:cdrwa`:           "begins with a double quote that does not end",
 		"x509::r":                   "is empty",
+		"x509:CN=ann, O=Acme:r":     "has a blank beside a comma",
+		"x509:/O=Acme/CN=ann:r":     "has slashes",
 		"world:anyone:644":          "'6' is not a right",
 		"sasl:ann:#x":               `"#x" is not the number of rights`,
 		"sasl:\xff:r":               "not UTF-8",

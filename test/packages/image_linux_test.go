@@ -5,6 +5,7 @@ package packages_test
 import (
 	"archive/tar"
 	"bufio"
+	"bytes"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -173,11 +174,20 @@ func (img *ociImage) run(args ...string) *exec.Cmd {
 	cmd.Env = []string{
 		"CONTAINER_USER=" + img.config.Config.User, "CONTAINER_ENV=" + strings.Join(img.config.Config.Env, "\n"),
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL,
-	}
-	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS}
+	cmd.Stderr = new(bytes.Buffer) // the test's output would be mixed with that of others
 	return cmd
+}
+
+// output is run, and returns what the program prints. It fails the test if the program fails.
+func (img *ociImage) output(args ...string) string {
+	img.t.Helper()
+	cmd := img.run(args...)
+	out, err := cmd.Output()
+	if err != nil {
+		img.t.Fatalf("%q: %v\n%s%v", args, err, out, cmd.Stderr)
+	}
+	return string(out)
 }
 
 // newImage returns an image of its own for the test.
@@ -213,8 +223,11 @@ func (img *ociImage) serve() (string, *exec.Cmd) {
 	line, err := bufio.NewReader(out).ReadString('\n')
 	words := strings.Fields(line)
 	// Not process 1 itself: that starts the server and reaps what is left behind.
-	if err != nil || len(words) < 5 || words[0] != "serving" || !strings.Contains(line, "data in /data/turnstile") {
-		t.Fatalf("got %q %v", line, err)
+	if err != nil {
+		t.Fatalf("got %q %v, and then the server ended: %v\n%v", line, err, cmd.Wait(), cmd.Stderr)
+	}
+	if len(words) < 5 || words[0] != "serving" || !strings.Contains(line, "data in /data/turnstile") {
+		t.Fatalf("got %q", line)
 	}
 	return words[1], cmd
 }
@@ -223,9 +236,7 @@ func TestImageServesAndStops(t *testing.T) {
 	t.Parallel()
 	img := newImage(t)
 	addr, server := img.serve()
-	if out, err := img.run("create", "--connect", addr, "/a", "text").Output(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	img.output("create", "--connect", addr, "/a", "text")
 	stop := func() {
 		if err := server.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
@@ -236,12 +247,11 @@ func TestImageServesAndStops(t *testing.T) {
 	}
 	stop()
 	addr, server = img.serve()
-	out, err := img.run("get", "--connect", addr, "/a").Output()
-	if err != nil || string(out) != "text" {
-		t.Errorf("got %q %v after a restart", out, err)
+	if out := img.output("get", "--connect", addr, "/a"); out != "text" {
+		t.Errorf("got %q after a restart", out)
 	}
 	stop()
-	err = filepath.WalkDir(filepath.Join(img.root, "data"), func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(img.root, "data"), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -270,9 +280,8 @@ func TestImageReapsWhatACommandLeaves(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	addr, _ := img.serve()
-	out, err := img.run("lock", "--connect", addr, "/jobs", "--", "/orphan").Output()
-	if err != nil || !strings.HasPrefix(string(out), "reaped ") {
-		t.Errorf("got %q %v", out, err)
+	if out := img.output("lock", "--connect", addr, "/jobs", "--", "/orphan"); !strings.HasPrefix(out, "reaped ") {
+		t.Errorf("got %q", out)
 	}
 }
 
@@ -304,7 +313,5 @@ func TestImageSaysHowItRuns(t *testing.T) {
 		}
 	}
 	// Commands that name no server start one in the home directory.
-	if out, err := img.run("lock", "/jobs", "--", "/usr/bin/turnstile", "version").Output(); err != nil {
-		t.Errorf("got %q %v", out, err)
-	}
+	img.output("lock", "/jobs", "--", "/usr/bin/turnstile", "version")
 }

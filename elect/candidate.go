@@ -81,9 +81,8 @@ func NewCandidate(client *zk.Client, path, id string, cfg Config) (*Candidate, e
 		Data:   line.CandidateRecord{ID: id}.Encode,
 		ACL:    cfg.ACL,
 		AnyACL: cfg.AnyACL,
-
-		Strangers: cfg.Hooks.strangers(path),
 	}
+	cfg.Hooks.watchLine(&c.line)
 	cfg.Layout.apply(&c.line)
 	if err := line.CheckSize(&c.line); err != nil {
 		return nil, fmt.Errorf("elect: %w", err)

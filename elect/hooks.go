@@ -47,6 +47,10 @@ type Hooks struct {
 	// its node's name tells, by the goroutine that campaigns, once for each that this Candidate sees when it lists its
 	// line: both may lead at the same time. See Layout.
 	Stranger func(node string)
+	// Stray is called when a candidate waits for a node with a contender's name that belongs to no session, such as a
+	// copy of a tree leaves: it waits until the node is deleted by hand. It is called for each wait for it, by the
+	// goroutine that campaigns.
+	Stray func(node string)
 }
 
 // And returns hooks that call those of k and then those of more: a program's own, and for example those of package
@@ -61,6 +65,7 @@ func (k Hooks) And(more Hooks) Hooks {
 		Returned: both.One(k.Returned, more.Returned),
 		Deadlock: both.One(k.Deadlock, more.Deadlock),
 		Stranger: both.One(k.Stranger, more.Stranger),
+		Stray:    both.One(k.Stray, more.Stray),
 	}
 }
 
@@ -176,11 +181,13 @@ func (r *report) returned(err error) {
 	}
 }
 
-// strangers returns what tells the hook of strangers at the path, nil if there is no hook.
-func (k *Hooks) strangers(path string) *line.Strangers {
-	if k.Stranger == nil {
-		return nil
+// watchLine has the hooks told of what else stands in the line.
+func (k *Hooks) watchLine(l *line.Line) {
+	dir := l.Dir
+	if tell := k.Stranger; tell != nil {
+		l.Strangers = &line.Strangers{Tell: func(name string) { tell(attempt.Join(dir, name)) }}
 	}
-	tell := k.Stranger
-	return &line.Strangers{Tell: func(name string) { tell(attempt.Join(path, name)) }}
+	if tell := k.Stray; tell != nil {
+		l.Stray = func(name string) { tell(attempt.Join(dir, name)) }
+	}
 }

@@ -48,6 +48,9 @@ func contenderLine(l *line.Line, dir string, cfg Config, names prefixes, blocks 
 			cfg.Hooks.Stranger(Event{Path: dir, Node: attempt.Join(dir, name)})
 		}}
 	}
+	if cfg.Hooks.Stray != nil {
+		l.Stray = func(name string) { cfg.Hooks.Stray(Event{Path: dir, Node: attempt.Join(dir, name)}) }
+	}
 	cfg.Layout.apply(l, names)
 }
 

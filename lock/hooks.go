@@ -43,6 +43,10 @@ type Hooks struct {
 	// sees when it lists its line, by a goroutine that calls Lock or TryLock, or by one that stands in line for several
 	// of them. Another Layout may help; Inspect shows who excludes whom. The event has a Path and a Node, and no more.
 	Stranger func(e Event)
+	// Stray is called when a contender waits for a node with a contender's name, in Event.Node, that belongs to no
+	// session, such as a copy of a tree leaves: the wait lasts until it is deleted by hand. It is called for each wait
+	// for it, by the goroutine that waits. The event has a Path and a Node, and no more.
+	Stray func(e Event)
 }
 
 // And returns hooks that call those of h and then those of more: a program's own, and for example those of package
@@ -56,6 +60,7 @@ func (h Hooks) And(more Hooks) Hooks {
 		Lost:     both.One(h.Lost, more.Lost),
 		Deadlock: both.One(h.Deadlock, more.Deadlock),
 		Stranger: both.One(h.Stranger, more.Stranger),
+		Stray:    both.One(h.Stray, more.Stray),
 	}
 }
 
@@ -64,7 +69,7 @@ type Event struct {
 	ID     uint64        // of the call of Lock, with which all calls of hooks about it come; unique in this process
 	Path   string        // of the lock; a Set's paths with " and " between them
 	Kind   Kind          // what was asked for; it stays when Upgrade or Downgrade changes the hold
-	Node   string        // the hold's node when it was acquired; "" for Enqueued and Failed; the other's for Stranger
+	Node   string        // the hold's node when it was acquired; "" for Enqueued, Failed; another for Stranger, Stray
 	Token  Token         // the hold's when it was acquired; 0 for Enqueued and Failed
 	How    How           // how the hold was acquired; 0 for Enqueued and Failed
 	Queued bool          // it had to wait for another contender: Enqueued is or was called

@@ -76,10 +76,15 @@ type Contender struct {
 	Since   time.Time // when the node was made, by the server's clock
 	Token   Token     // of its first hold; after Upgrade and Downgrade, of the hold that it stands for
 
+	// Behind is the path of a node ahead that belongs to no session and that the contender waits for, as a copy of a
+	// tree may leave one; empty if there is none. It goes when somebody deletes it.
+	Behind string
+
 	// Revoked is the last request to this contender to release the lock, nil if there was none.
 	Revoked *Revocation
 
 	simple bool        // it is the node of a simple lock: the next holder's has the same name
+	stray  bool        // it is a node of no session, and no contender
 	marker line.Marker // of its name
 	czxid  int64       // the transaction that made its node
 }
@@ -87,8 +92,9 @@ type Contender struct {
 // Inspect returns the holders and waiters of the lock at path, in the order in which they will be served; readers
 // hold together. Contenders whose programs do not respect each other's nodes are in different groups. Inspect knows
 // all layouts of mutexes and read/write locks, ours, Curator's and kazoo's; elections; and semaphores, each permit by
-// itself. Of a simple lock it shows the holder alone, and a Set at each of its paths. The list is empty if there is
-// no contender, or no such path. Contenders that leave meanwhile are left out.
+// itself. A client of Curator's that stands first for a permit makes the permit's node at once, and waits: it is shown
+// as a waiter alone. Of a simple lock it shows the holder alone, and a Set at each of its paths. The list is empty if
+// there is no contender, or no such path. Contenders that leave meanwhile are left out.
 func Inspect(ctx context.Context, client *zk.Client, path string) ([]Contender, error) {
 	if err := attempt.ReadArgs("lock", client, path); err != nil {
 		return nil, err
@@ -227,9 +233,20 @@ func inspectPermits(ctx context.Context, sess *zk.Session, path string) ([]Conte
 			found[i].Kind, found[i].Holder = Permit, nodes.dir == leasesDir
 			found[i].MayHold, found[i].Group = false, 0
 		}
+		if n := len(list); n > 0 && len(found) > 0 && nodes.dir == queueDir && list[n-1].pending(found[0]) {
+			list = list[:n-1]
+		}
 		list = append(list, found...)
 	}
 	return list, nil
+}
+
+// pending reports whether the newest permit of a semaphore in Curator's layout is the one that the first in line waits
+// for. Curator's client makes the permit's node when it is first, and waits until there are few enough; ours makes it
+// in the transaction that leaves the line. Only the first in line makes permits, so no other can be newer. For one
+// round trip, before it has made its own, the last permit of another thread of its process is taken for that.
+func (c *Contender) pending(first Contender) bool {
+	return !line.Ours(stdpath.Base(c.Path)) && c.Session == first.Session && c.czxid > first.czxid
 }
 
 // inspectKazooPermits returns the holders of the permits of the semaphore at path in kazoo's layout, which has these
@@ -305,7 +322,8 @@ func ofSessions(ctx context.Context, sess *zk.Session, path string, names []stri
 	return list, nil
 }
 
-// describe reads the nodes of those children of path that stand in line.
+// describe reads the nodes of those children of path that stand in line. Nodes of no session it leaves out, but the
+// others wait for them as for contenders.
 func describe(
 	ctx context.Context, sess *zk.Session, path string, children []string, markers []line.Marker,
 ) ([]Contender, error) {
@@ -322,10 +340,12 @@ func describe(
 		i++
 		s := contenders[i]
 		c, err := contenderOf(ctx, node, s.Marker, read)
-		if errors.Is(err, zk.NoNode) || errors.Is(err, errDirectory) {
+		switch {
+		case errors.Is(err, zk.NoNode):
 			continue
-		}
-		if err != nil {
+		case errors.Is(err, errDirectory):
+			c = Contender{Path: node, stray: true}
+		case err != nil:
 			return nil, err
 		}
 		there = append(there, s)
@@ -336,5 +356,5 @@ func describe(
 		list = append(list, c)
 	}
 	relate(list, there)
-	return list, nil
+	return slices.DeleteFunc(list, func(c Contender) bool { return c.stray }), nil
 }

@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -96,7 +97,50 @@ func TestDirectoryWithAContendersNameIsNone(t *testing.T) {
 		if _, err := sess.CreateAll(t.Context(), early, zk.Parents{}); err != nil {
 			t.Fatal(err)
 		}
-		w.wantRoles("a directory before three", "H--")
+		w.wantRoles("a directory before three, which all wait for", "---")
+		for _, c := range w.line() {
+			if c.Behind != path+"/order-lock-0000000000" {
+				t.Errorf("got %q behind %q, want the directory", c.Path, c.Behind)
+			}
+		}
+	})
+}
+
+// Promise: 9
+func TestWaiterBehindANodeOfNoSessionIsTold(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		stray := w.foreign(w.Session(t, 20*time.Second), guid+"-lock-", zk.PersistentSequential)
+		for _, layout := range []lock.Layout{lock.Curator, lock.Kazoo, lock.Both} {
+			var told []string
+			hooks := lock.Hooks{Stray: func(e lock.Event) { told = append(told, e.Path+" "+e.Node) }}
+			ctx, cancel := context.WithCancel(t.Context())
+			waiter := waits(ctx, w.mutex(lock.Config{Layout: layout, Hooks: hooks}).Lock)
+			w.wantRoles("one behind a node of no session", "-")
+			if !slices.Equal(told, []string{path + " " + stray}) {
+				t.Errorf("%v: got %q, want to be told of %s once", layout, told, stray)
+			}
+			cancel()
+			if r := <-waiter; !errors.Is(r.err, context.Canceled) {
+				t.Error(r.err)
+			}
+		}
+	})
+}
+
+// A thread of Curator's that holds a lock for writing may take it for reading, too.
+func TestReaderOfAWritersSessionMayHold(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess, other := w.Session(t, 20*time.Second), w.Session(t, 20*time.Second)
+		w.foreign(sess, guid+"-__WRIT__", zk.EphemeralSequential)
+		w.foreign(sess, guid+"-__READ__", zk.EphemeralSequential)
+		last := w.foreign(other, guid+"-__READ__", zk.EphemeralSequential)
+		if got := w.roles(); got != "H?-" {
+			t.Errorf("got %q, want H?-", got)
+		}
+		s, err := lock.Summarize(t.Context(), w.Client(t, 20*time.Second), path)
+		if err != nil || s.First == nil || s.First.Path != last || s.Waiting != 2 || s.MayHold != 1 || s.Groups != 1 {
+			t.Errorf("got %+v %v, want that %s is the first to wait", s, err, last)
+		}
 	})
 }
 
@@ -210,6 +254,47 @@ func TestPermitsAreInspectedAndRevokedOneByOne(t *testing.T) {
 			t.Fatalf("got %+v", r)
 		}
 		w.wantRoles("one permit and one who waits", "S-")
+	})
+}
+
+// Curator's client makes the permit's node when it is first in line, and waits then.
+//
+// Promise: 9
+func TestPermitThatIsWaitedForIsNotHeld(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		sess, waiter := w.Session(t, 20*time.Second), w.Session(t, 20*time.Second)
+		create := func(sess *zk.Session, dir, name string, mode zk.Mode) {
+			t.Helper()
+			if _, err := sess.Create(t.Context(), path+dir+name, nil, mode); err != nil {
+				t.Fatal(err)
+			}
+		}
+		unlock(t, locked(t, w.mutex(lock.Config{Layout: lock.Kazoo}).Lock)) // makes the path, for good
+		create(sess, "/leases", "", zk.Persistent)
+		create(sess, "/locks", "", zk.Persistent)
+		for held := 1; held < 12; held++ {
+			create(sess, "/leases/", guid+"-lease-", zk.EphemeralSequential)
+			if held == 1 {
+				create(waiter, "/locks/", guid+"-lock-", zk.EphemeralSequential)
+				create(sess, "/locks/", guid+"-lock-", zk.EphemeralSequential) // another thread
+			}
+			all := strings.Repeat("S", held)
+			w.wantRoles("the first has made no permit yet", all+"--")
+			lease, err := waiter.Create(t.Context(), path+"/leases/"+guid+"-lease-", nil, zk.EphemeralSequential)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.wantRoles("it waits for the permit that it has made", all+"--")
+			if err := waiter.Delete(t.Context(), lease.Path, -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		create(waiter, "/leases/", guid+"-lease-", zk.EphemeralSequential)
+		r := <-w.revoke(lock.RevokeOptions{Grace: time.Second, Force: true})
+		if r.err != nil || len(r.list) != 11 {
+			t.Errorf("got %+v, want the eleven that hold", r)
+		}
+		w.wantRoles("all who held have lost it", "--")
 	})
 }
 

@@ -76,7 +76,16 @@ func (c inLine) waits(other inLine) certainty {
 	if respects == yes && !c.Known && c.contender.Marker == line.KazooLock && isReader(other.contender) {
 		return maybe // kazoo's WriteLock does, its Lock does not, and they have one name
 	}
+	if respects == yes && c.inside(*other.Contender) {
+		return maybe
+	}
 	return respects
+}
+
+// inside reports whether c is a reader behind a writer of its own session, as Curator's threads that hold a lock for
+// writing may take it for reading, too. Another thread of that process waits.
+func (c *Contender) inside(other Contender) bool {
+	return !c.Known && c.marker == line.CuratorRead && other.marker == line.CuratorWrite && c.Session == other.Session
 }
 
 // class is all that respects depends on.
@@ -90,12 +99,29 @@ func (c inLine) class() class {
 }
 
 // relate says of each contender whether it holds the lock, and puts contenders that respect each other into one group.
+// Nodes of no session are in no group.
 func relate(list []Contender, names []line.Contender) {
 	var classes []inLine // the first of each
 	var group []int      // of each class
 	known := make(map[class]int)
+	var strays []inLine
 	for i := range list {
 		c := inLine{&list[i], names[i]}
+		if c.stray {
+			strays = append(strays, c)
+		}
+	}
+	for i := range list {
+		c := inLine{&list[i], names[i]}
+		if c.stray {
+			continue
+		}
+		for _, other := range strays { // the first one tells, unless other programs' nodes are ahead of it
+			if line.Before(other.contender, c.contender) && c.waits(other) == yes {
+				c.Behind = other.Path
+				break
+			}
+		}
 		waits := no
 		for j := 0; j < len(list) && waits < yes; j++ { // as a rule one of the first tells
 			if other := (inLine{&list[j], names[j]}); line.Before(other.contender, c.contender) {
@@ -117,7 +143,9 @@ func relate(list []Contender, names []line.Contender) {
 		list[i].Group = n
 	}
 	for i := range list {
-		list[i].Group = group[list[i].Group]
+		if !list[i].stray {
+			list[i].Group = group[list[i].Group]
+		}
 	}
 	number(list)
 }
@@ -135,6 +163,9 @@ func merge(group []int, one, other int) {
 func number(list []Contender) {
 	numbers := make(map[int]int)
 	for i := range list {
+		if list[i].stray {
+			continue
+		}
 		n, ok := numbers[list[i].Group]
 		if !ok {
 			n = len(numbers)

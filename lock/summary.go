@@ -20,18 +20,33 @@ const maxSummaryHolders = 8
 type Summary struct {
 	Holders []Contender // in the order of the line, the first eight of them; each permit of a semaphore by itself
 	Holding int         // how many hold; how many permits of a semaphore are taken
-	First   *Contender  // the first in line that does not hold: none has waited for longer; nil if there is none
 	Waiting int         // how many do not hold: they wait, or may hold (Contender.MayHold)
+	MayHold int         // how many of these may hold
 	Groups  int         // of contenders that may hold together, because they do not look for each other
-	Numbers Numbers     // the sequence numbers that are left
+
+	// First is the first in line that does not hold: none has waited for longer. It is nil if there is none. A reader
+	// of Curator's behind a writer of its own session is passed over: it most likely holds, too.
+	First   *Contender
+	Numbers Numbers // the sequence numbers that are left
 }
+
+// Apart reports whether contenders of different groups hold together, which are not all readers.
+func (s *Summary) Apart() bool {
+	return slices.ContainsFunc(s.Holders, func(c Contender) bool {
+		first := s.Holders[0]
+		return c.Group != first.Group && (c.Kind != Reader || first.Kind != Reader)
+	})
+}
+
+// MayBeApart reports whether contenders of different groups hold together, or may do so.
+func (s *Summary) MayBeApart() bool { return s.Groups > 1 && (s.MayHold > 0 || s.Apart()) }
 
 // Summarize returns what Inspect does in short. Inspect reads the node of each contender; Summarize lists them and
 // reads those in front alone, unless their names do not tell who waits for whom: contenders of several programs are
 // read one and all. So it is for programs that show many locks. The Summary is empty if there is no contender, or no
 // such path. Nodes that have a contender's name but no session, as the paths of other locks may, are left out where
-// they are in front; if the first hundred are such, the Summary is empty. Behind the front they count as waiting. It is
-// an error if the list of the contenders is larger than zk.Config.MaxFrame.
+// they are in front, as Inspect leaves them out; if the first hundred are such, the Summary is empty. Behind the front
+// they count as waiting. It is an error if the list of the contenders is larger than zk.Config.MaxFrame.
 func Summarize(ctx context.Context, client *zk.Client, path string) (Summary, error) {
 	return summaryOf(ctx, client, path, nil)
 }
@@ -84,11 +99,14 @@ func whole(ctx context.Context, sess *zk.Session, path string) (s Summary, err e
 	}
 	for i, c := range list {
 		s.Groups = max(s.Groups, c.Group+1)
+		if c.MayHold {
+			s.MayHold++
+		}
 		switch {
-		case !c.Holder && s.First == nil:
-			s.First = &list[i]
-			fallthrough
 		case !c.Holder:
+			if s.First == nil && (len(s.Holders) == 0 || !c.inside(s.Holders[0])) {
+				s.First = &list[i]
+			}
 			s.Waiting++
 		case s.Holding < maxSummaryHolders:
 			s.Holders = append(s.Holders, c)
@@ -148,6 +166,10 @@ func front(ctx context.Context, sess *zk.Session, path string, listed zk.Childre
 		Numbers: Numbers{Path: counted, Left: left, Low: left <= line.HalfLeft},
 	}
 	read := slices.Concat(holders[:min(len(holders), maxSummaryHolders)], waiters[:min(len(waiters), 1)])
+	leases := counted != path && len(holders) > 0 && len(waiters) > 0
+	if leases {
+		read = append(read, holders[len(holders)-1])
+	}
 	list, err := readPlaces(ctx, sess, read)
 	switch {
 	case errors.Is(err, errDirectory) && counted == path:
@@ -159,9 +181,23 @@ func front(ctx context.Context, sess *zk.Session, path string, listed zk.Childre
 	case err != nil:
 		return Summary{}, false, ignoreNoNode(err)
 	}
+	pending := false
+	if leases {
+		newest := list[len(list)-1]
+		list = list[:len(list)-1]
+		pending = newest.pending(list[len(list)-1])
+	}
 	if len(waiters) > 0 {
 		s.First = &list[len(list)-1]
 		list = list[:len(list)-1]
+		if counted == path && len(list) > 0 && s.First.inside(list[0]) { // the next one may be the first that waits
+			s, err = whole(ctx, sess, path)
+			return s, true, err
+		}
+	}
+	if pending { // it is not the first waiter's yet
+		s.Holding--
+		list = list[:min(len(list), s.Holding)]
 	}
 	for i := range list {
 		list[i].Holder = true

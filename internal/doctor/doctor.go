@@ -126,6 +126,7 @@ var checks = []check{
 	{"sequences", checkSequences, true},
 	{"empty-directories", checkEmpty, true},
 	{"groups", checkGroups, true},
+	{"strays", checkStrays, true},
 	{"acl", checkACL, true},
 	{"even", checkEven, true},
 	{"versions", checkVersions, false},

@@ -49,7 +49,7 @@ type server struct {
 	down      string                  // why it does not serve; empty if it does
 	lookup    string                  // why its name cannot be looked up
 	addresses []string                // of its name, with the port
-	mode      string                  // standalone, leader, follower or observer; empty if it does not say
+	mode      string                  // standalone, leader, follower, observer or read-only; empty if it does not say
 	version   fact[string]            // as it writes it
 	settings  fact[map[string]string] // of conf, by ZooKeeper's names in a zoo.cfg
 	gauges    fact[map[string]string] // of mntr, without the prefix

@@ -156,8 +156,20 @@ func TestFindings(t *testing.T) {
 		}, "sequences warning", "/jobs/a: 7 are left"},
 		{"directories", func(f *facts) { f.nodes.empty = []string{"/b", "/a"} }, "empty-directories note", "2 empty"},
 		{"groups", func(f *facts) {
-			entry(f, survey.Entry{Path: "/jobs/a", Summary: lock.Summary{Groups: 2}})
+			apart := []lock.Contender{{Group: 0}, {Group: 1}}
+			entry(f, survey.Entry{Path: "/jobs/a", Summary: lock.Summary{Groups: 2, Holders: apart}})
 		}, "groups error", "/jobs/a: 2 groups"},
+		{"one that may hold", func(f *facts) {
+			entry(f, survey.Entry{Path: "/jobs/a", Summary: lock.Summary{Groups: 2, MayHold: 1}})
+		}, "groups warning", "/jobs/a: 2 groups"},
+		{"one that waits for all", func(f *facts) {
+			entry(f, survey.Entry{Path: "/jobs/a", Summary: lock.Summary{Groups: 2}})
+		}, "", ""},
+		{"a node of no session", func(f *facts) {
+			first := &lock.Contender{Behind: "/jobs/a/x-lock-0000000000"}
+			entry(f, survey.Entry{Path: "/jobs/a", Summary: lock.Summary{First: first}})
+		}, "strays error", "/jobs/a/x-lock-0000000000"},
+		{"read-only", func(f *facts) { f.servers[0].mode = "read-only" }, "servers error", "it only reads"},
 		{"open", func(f *facts) {
 			f.open = access{looked: 3, more: 5, open: []string{"/jobs/a"}}
 		}, "acl note", "at 1 of 3 paths"},

@@ -274,6 +274,8 @@ func checkServers(f *facts) (list []Finding) {
 			names = append(names, s.name+": "+s.lookup)
 		case s.down != "":
 			down = append(down, s.name+": "+s.down)
+		case s.mode == "read-only":
+			down = append(down, s.name+": it only reads, because it has lost its quorum: most servers of the ensemble")
 		case s.unwell != "":
 			unwell = append(unwell, s.name+": "+s.unwell)
 		}

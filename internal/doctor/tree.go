@@ -95,10 +95,38 @@ func checkEmpty(f *facts) []Finding {
 
 // checkGroups: are there contenders that do not exclude each other?
 func checkGroups(f *facts) []Finding {
+	var apart, maybe []string
+	for _, e := range f.tree.Entries {
+		text := fmt.Sprintf("%s: %d groups", e.Path, e.Groups)
+		switch {
+		case e.Apart():
+			apart = append(apart, text)
+		case e.MayBeApart():
+			maybe = append(maybe, text)
+		}
+	}
+	find := func(severity Severity, text string, evidence []string) (list []Finding) {
+		if len(evidence) > 0 {
+			list = append(list, Finding{
+				Severity: severity, Text: text, Evidence: evidence,
+				Remedy: "turnstile who PATH shows the groups; let all programs use one layout, as with --layout both",
+				Page:   "docs/interop.md",
+			})
+		}
+		return list
+	}
+	return append(
+		find(Error, "several hold the lock of one path, because their programs look for different names", apart),
+		find(Warning, "contenders at one path may not all exclude each other: their programs look for different "+
+			"names, unless they are configured for those of the others (kazoo's extra_lock_patterns)", maybe)...)
+}
+
+// checkStrays: are there contenders that wait for what belongs to no session?
+func checkStrays(f *facts) []Finding {
 	var evidence []string
 	for _, e := range f.tree.Entries {
-		if e.Groups > 1 {
-			evidence = append(evidence, fmt.Sprintf("%s: %d groups", e.Path, e.Groups))
+		if e.First != nil && e.First.Behind != "" {
+			evidence = append(evidence, e.First.Behind)
 		}
 	}
 	if len(evidence) == 0 {
@@ -106,11 +134,11 @@ func checkGroups(f *facts) []Finding {
 	}
 	return []Finding{{
 		Severity: Error,
-		Text: "contenders at one path do not all exclude each other, because their programs look for different " +
-			"names: several may hold the lock at the same time",
+		Text: "contenders wait for nodes that belong to no session, as a copy of a tree leaves them, or another " +
+			"lock's path: no client gets the lock",
 		Evidence: evidence,
-		Remedy:   "turnstile who PATH shows the groups; let all programs use one layout, as with --layout both",
-		Page:     "docs/interop.md",
+		Remedy:   "delete them (turnstile rm), unless something else needs them: then move the lock to another path",
+		Page:     pageDoctor,
 	}}
 }
 

@@ -54,6 +54,9 @@ type Line struct {
 
 	// Strangers is told of what stands in the line and does not look for us; or nil.
 	Strangers *Strangers
+	// Stray is told, by the goroutine that waits, of a node with a contender's name that we wait for, and that belongs
+	// to no session; or nil.
+	Stray func(name string)
 
 	// Lasting makes missing parents as persistent nodes. Otherwise they are containers, which servers remove when they
 	// are empty: kazoo does not notice that they are gone.

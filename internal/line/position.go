@@ -197,6 +197,9 @@ func (p *position) awaitNearest(ctx context.Context) (gone bool, listed *zk.Futu
 	switch {
 	case err == nil:
 		defer w.Watch.Close()
+		if w.Stat.EphemeralOwner == 0 && p.line.Stray != nil {
+			p.line.Stray(p.nearest.Name)
+		}
 	case !missing:
 		return false, nil, attempt.Again(ctx, sess, err)
 	}

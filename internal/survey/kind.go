@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/seed-a3166700/turnstile/internal/line"
 )
@@ -94,7 +96,7 @@ func Recognise(children []string, data []byte) Kind {
 	if json.Unmarshal(data, &queue) == nil && queue.Recipe == "turnstile queue" {
 		return Queue
 	}
-	contenders := line.Contenders(children, line.Every)
+	contenders := slices.DeleteFunc(line.Contenders(children, line.Every), inWord)
 	of := func(m line.Marker) bool {
 		return slices.ContainsFunc(contenders, func(c line.Contender) bool { return c.Marker == m })
 	}
@@ -115,6 +117,14 @@ func Recognise(children []string, data []byte) Kind {
 		return ClassicQueue
 	}
 	return Other
+}
+
+// inWord reports whether the marker of a contender's name is the end of a longer word, as in block-0000000001: no
+// program has such names for its locks.
+func inWord(c line.Contender) bool {
+	before := c.Name[:strings.LastIndex(c.Name, string(c.Marker))]
+	last, _ := utf8.DecodeLastRuneInString(before)
+	return c.Marker[0] != '_' && unicode.IsLetter(last)
 }
 
 // Layout returns in which layout the contenders among these children of a path of the kind stand, in the words that

@@ -165,11 +165,24 @@ func TestDirectoryNamedLeasesHidesNoLock(t *testing.T) {
 	})
 }
 
+func TestNamesThatEndInAMarkerByChanceAreNoLocks(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]survey.Kind{
+		"block-0000000001": survey.Other, "clock-0000000001": survey.Other, "patch-1-latch-0000000001": survey.Election,
+		"lock-0000000001": survey.Lock, "app-lock-0000000001": survey.Lock, "0f8f__lock__0000000001": survey.Lock,
+	} {
+		if got := survey.Recognise([]string{name}, nil); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+}
+
 // Names that begin as those of a queue's items do are not items, unless they end in a number.
 func TestLocksNamedLikeQueuesAreShown(t *testing.T) {
 	t.Parallel()
 	for want, children := range map[survey.Kind][]string{
-		survey.Other: {"queue-mail", "queue-orders"}, survey.ClassicQueue: {"queue-0000000001", "qn-0000000002"},
+		survey.Other:        {"queue-mail", "queue-orders"},
+		survey.ClassicQueue: {"queue-0000000001", "qn-0000000002"},
 	} {
 		if got := survey.Recognise(children, nil); got != want {
 			t.Errorf("%q: got %s, want %s", children, got, want)

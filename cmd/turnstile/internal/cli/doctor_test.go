@@ -138,7 +138,7 @@ func mix(t *testing.T, sess *zk.Session) {
 	for _, path := range []string{
 		"/low/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-",
 		"/mixed/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-",
-		"/mixed/1f8fad5bd9cb469fa16570867728950e__lock__",
+		"/mixed/1f8fad5bd9cb469fa16570867728950e-latch-",
 	} {
 		if _, err := sess.Create(t.Context(), path, nil, zk.EphemeralSequential); err != nil {
 			t.Fatal(err)

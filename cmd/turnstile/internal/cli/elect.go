@@ -160,7 +160,7 @@ func (e *elector) connect(ctx context.Context) (*zk.Client, *elect.Candidate, er
 	cfg := elect.Config{
 		Layout: layouts[e.layout.Value], ACL: e.run.Connection.ACL(), AnyACL: e.run.Connection.AnyACL,
 		Delay: time.Duration(e.delay), OnDeadlock: e.nesting.mode(), Hooks: elect.Hooks{
-			Stranger: e.run.WarnOfStranger,
+			Stranger: e.run.WarnOfStranger, Stray: e.run.WarnOfStray,
 			Deadlock: func(ev elect.Event) { e.nesting.warn(e.run.Path, ev.Err) },
 		},
 	}

@@ -62,6 +62,7 @@ func (l *locker) anyLock(client *zk.Client) (anyLock, error) {
 	anyACL := l.run.Connection.AnyACL
 	hooks := lock.Hooks{
 		Stranger: func(e lock.Event) { l.run.WarnOfStranger(e.Node) },
+		Stray:    func(e lock.Event) { l.run.WarnOfStray(e.Node) },
 		Deadlock: func(e lock.Event) { l.nesting.warn(l.run.Path, e.Err) },
 	}
 	onDeadlock := l.nesting.mode()

@@ -264,7 +264,7 @@ func holderOf(s *survey.Snapshot, e survey.Entry) string {
 	if waits := s.WaitsAt(e); len(waits) > 0 {
 		text += ", waits at " + command.Excerpt(strings.Join(waits, " "))
 	}
-	if e.Groups > 1 {
+	if e.MayHold > 0 && e.Groups > 1 {
 		text += ", and others may hold it"
 	}
 	return text
@@ -299,7 +299,11 @@ func lacks(s *survey.Snapshot) (lacks []command.Text) {
 // warnings says what is wrong with what the list has.
 func warnings(s *survey.Snapshot) (list []command.Text) {
 	for _, e := range s.Entries {
-		if e.Groups > 1 {
+		if e.First != nil && e.First.Behind != "" {
+			list = append(list, command.Sprintf("contenders at %s wait for %s, which belongs to no session: it stays "+
+				"until it is deleted (turnstile rm)", e.Path, e.First.Behind))
+		}
+		if e.MayBeApart() {
 			list = append(list, command.Sprintf(
 				"not all contenders at %s exclude each other; turnstile who shows them", e.Path))
 		}

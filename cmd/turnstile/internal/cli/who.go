@@ -49,8 +49,9 @@ type contenderJSON struct {
 	WaitsFor []string     `json:"waits_for,omitempty"` // of holders only
 	Holds    []nestedJSON `json:"holds,omitempty"`     // of waiters only
 
-	MayHold bool `json:"may_hold,omitempty"`
-	Group   int  `json:"group,omitempty"` // from 1, if there are several
+	MayHold bool   `json:"may_hold,omitempty"`
+	Behind  string `json:"behind,omitempty"`
+	Group   int    `json:"group,omitempty"` // from 1, if there are several
 }
 
 // nestedJSON is a lock or a leadership that somebody holds who waits for another.
@@ -219,6 +220,18 @@ func (l lineAt) groups() int {
 	return n
 }
 
+// apart reports whether contenders of different groups hold.
+func (l lineAt) apart() bool {
+	group := -1
+	return slices.ContainsFunc(l.list, func(c contender) bool {
+		other := c.Holder && group >= 0 && c.Group != group
+		if c.Holder {
+			group = c.Group
+		}
+		return other
+	})
+}
+
 // kazooAlone reports whether all contenders have the names of kazoo's locks.
 func (l lineAt) kazooAlone() bool {
 	return !slices.ContainsFunc(l.list, func(c contender) bool {
@@ -234,9 +247,16 @@ func warnOf(app *command.App, l lineAt) {
 	case mayHold && l.groups() == 1 && l.kazooAlone():
 		app.Say("warning: kazoo's WriteLock waits for the readers at %s, its Lock does not, and their nodes have the "+
 			"same names: those marked \"may hold\" may hold beside readers (docs/interop.md)", l.path)
-	case mayHold, l.groups() > 1:
+	case mayHold && l.groups() == 1:
+		app.Say("warning: a reader at %s whose session has the lock for writing, marked \"may hold\", most likely "+
+			"holds it, too", l.path)
+	case mayHold, l.apart():
 		app.Say("warning: not all contenders at %s exclude each other: their programs look for different "+
 			"names, so several groups may hold at the same time (docs/interop.md)", l.path)
+	}
+	if i := slices.IndexFunc(l.list, func(c contender) bool { return c.Behind != "" }); i >= 0 {
+		app.Say("warning: contenders at %s wait for %s, which belongs to no session: it stays until it is deleted "+
+			"(turnstile rm), if nothing else needs it", l.path, l.list[i].Behind)
 	}
 	if names := l.found.unlisted(); len(names) > 0 {
 		app.Say("warning: the program whose node is %s stands at %s, too: no other looks for its names, so both may "+
@@ -365,7 +385,7 @@ func newContenderJSON(c contender) contenderJSON {
 	j := contenderJSON{
 		Node: c.Path, Kind: c.Kind.String(), Since: command.Timestamp(c.Since), Revoked: revocation(c.Revoked),
 		Session: command.SessionID(c.Session), Permits: c.permits, WaitsAt: c.waitsAt, MayHold: c.MayHold,
-		WaitsFor: c.waitsFor,
+		Behind: c.Behind, WaitsFor: c.waitsFor,
 	}
 	if c.Known {
 		j.Owner = known(c.Owner)

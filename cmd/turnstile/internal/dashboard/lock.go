@@ -19,6 +19,8 @@ type lockBody struct {
 	Layout      string
 	Holding     int
 	Groups      int
+	Apart       bool   // contenders of several groups may hold
+	Behind      string // the node of no session that all wait for
 	NumbersLeft int
 	NumbersLow  bool
 	WaitsAt     []link
@@ -68,7 +70,12 @@ func (d *Dashboard) lockPage(r *http.Request) *page {
 	q := newQuery(r.URL, nil, nil)
 	e, ok := p.snapshot.Entry(path)
 	p.Title = clean(path)
-	b := lockBody{There: ok, Layout: clean(e.Layout), Holding: e.Holding, Groups: e.Groups}
+	b := lockBody{
+		There: ok, Layout: clean(e.Layout), Holding: e.Holding, Groups: e.Groups, Apart: e.MayBeApart(),
+	}
+	if e.First != nil {
+		b.Behind = clean(e.First.Behind)
+	}
 	if !ok {
 		e.Path = path
 	}

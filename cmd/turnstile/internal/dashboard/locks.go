@@ -50,7 +50,7 @@ func (p *page) row(e survey.Entry) lockRow {
 
 // marks says what is odd about an entry.
 func (p *page) marks(e survey.Entry) (marks []string) {
-	if e.Groups > 1 {
+	if e.MayBeApart() {
 		marks = append(marks, "not exclusive")
 	}
 	if slices.ContainsFunc(e.Holders, func(c lock.Contender) bool { return c.Revoked != nil }) {

@@ -32,7 +32,7 @@ func Waits(
 		c    lock.Contender
 	}
 	holds := make(map[int64][]hold)
-	waiting := make(map[int64]bool)
+	waiting := make(map[int64]bool) // at a path that it does not hold: threads of one process are no circle
 	waiters := make(map[string][]lock.Contender)
 	var order []int64
 	paths := make([]string, 0, len(lines))
@@ -43,16 +43,23 @@ func Waits(
 	}
 	slices.Sort(paths)
 	for _, path := range paths {
+		holders := make(map[int64]bool)
 		for _, c := range lines[path].List {
-			if !c.Holder {
-				waiting[c.Session] = true
-				waiters[path] = append(waiters[path], c)
+			if !c.Holder || holders[c.Session] { // several permits are one hold
 				continue
 			}
+			holders[c.Session] = true
 			if len(holds[c.Session]) == 0 {
 				order = append(order, c.Session)
 			}
 			holds[c.Session] = append(holds[c.Session], hold{path, c})
+		}
+		for _, c := range lines[path].List {
+			if c.Holder || c.MayHold && holders[c.Session] { // a reader beside its own writer
+				continue
+			}
+			waiting[c.Session] = waiting[c.Session] || !holders[c.Session]
+			waiters[path] = append(waiters[path], c)
 		}
 	}
 	drawn := make(map[int64]bool) // whose holds are in the tree

@@ -48,7 +48,10 @@ func (m *model) line() page {
 				l.List = append(l.List, *e.First)
 			}
 		}
-		if e.Groups > 1 {
+		if e.First != nil && e.First.Behind != "" {
+			p.top = append(p.top, "All wait for "+clean(e.First.Behind)+", which belongs to no session.")
+		}
+		if e.MayBeApart() {
 			p.top = append(p.top, "Not all contenders here exclude each other.")
 		}
 		if e.Numbers.Low {

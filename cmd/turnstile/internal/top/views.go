@@ -145,7 +145,7 @@ func (m *model) holder(e survey.Entry) cell {
 	if waits := m.snapshot.WaitsAt(e); len(waits) > 0 {
 		c.text, c.look = "waits elsewhere: "+c.text, faint
 	}
-	if e.Groups > 1 {
+	if e.MayBeApart() {
 		c.text, c.look = "not alone: "+c.text, bad
 	}
 	return c

@@ -144,6 +144,14 @@ func (r *Runner) WarnOfStranger(node string) {
 	})
 }
 
+// WarnOfStray warns, once, that what the command waits for belongs to no session.
+func (r *Runner) WarnOfStray(node string) {
+	r.strays.Do(func() {
+		r.App.Say("%s: warning: waiting for %s, which belongs to no session: it stays until it is deleted "+
+			"(turnstile rm), if nothing else needs it", r.Path, node)
+	})
+}
+
 // LostError is the error of a hold that was lost, with the time at which that was noticed.
 func (r *Runner) LostError(cause error) error {
 	if r.App.Quiet {

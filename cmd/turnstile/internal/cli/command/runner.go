@@ -50,6 +50,7 @@ type Runner struct {
 	grace      Duration
 	graceGiven bool
 	strangers  sync.Once // of WarnOfStranger
+	strays     sync.Once // of WarnOfStray
 }
 
 // Flags adds the flags that all of them have. onLost is what --on-lost can be, its default first.

@@ -250,6 +250,63 @@ func TestLostRepliesGiveEachCandidateOfASessionItsOwnNode(t *testing.T) {
 	}
 }
 
+// A node of no session keeps all candidates waiting.
+func TestCandidateBehindANodeOfNoSessionIsTold(t *testing.T) {
+	t.Parallel()
+	for layout, stray := range map[elect.Layout]string{
+		elect.LeaderLatch:    "_c_0f8fad5b-d9cb-469f-a165-70867728950e-latch-0000000000",
+		elect.LeaderSelector: "_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-0000000000",
+		elect.KazooElection:  "0f8fad5bd9cb469fa16570867728950e__lock__0000000000",
+
+		elect.LeaderElectionSupport: "n_0000000000",
+	} {
+		t.Run(layout.String(), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				stray = path + "/" + stray
+				sess := w.session()
+				if _, err := sess.CreateAll(t.Context(), zk.Node{Path: stray}, zk.Parents{}); err != nil {
+					t.Fatal(err)
+				}
+				if err := sess.Delete(t.Context(), stray, -1); err != nil { // so that ours has a larger number
+					t.Fatal(err)
+				}
+				if _, err := sess.Create(t.Context(), stray, nil, zk.Persistent); err != nil {
+					t.Fatal(err)
+				}
+				told := make(chan string, 1)
+				c := w.candidate("one", elect.Config{Layout: layout, Hooks: elect.Hooks{
+					Stray: func(node string) { told <- node },
+				}})
+				elected := make(chan *elect.Leadership, 1)
+				go func() {
+					l, err := c.Campaign(t.Context())
+					if err != nil {
+						t.Error(err)
+					}
+					elected <- l
+				}()
+				if node := <-told; node != stray {
+					t.Errorf("was told of %s, want %s", node, stray)
+				}
+				list, err := c.Participants(t.Context())
+				if err != nil || len(list) != 1 || list[0].ID != "one" || list[0].Leads {
+					t.Errorf("got %+v, %v, want one that does not lead", list, err)
+				}
+				for leader, err := range c.Observe(t.Context()) {
+					if err != nil || !leader.Nobody() {
+						t.Errorf("got the leader %+v, %v", leader, err)
+					}
+					break
+				}
+				if err := sess.Delete(t.Context(), stray, -1); err != nil {
+					t.Fatal(err)
+				}
+				resign(t, <-elected)
+			})
+		})
+	}
+}
+
 // A candidate tells of each contender whose program does not look for its nodes, and of no other, once.
 func TestCandidateTellsOfStrangers(t *testing.T) {
 	t.Parallel()

@@ -61,7 +61,7 @@ func describe(path string, data []byte, stat zk.Stat) (Leader, error) {
 
 // Participants returns the leader and the waiting candidates, in the order in which they will lead, also those of
 // other programs with the same layout. The list is empty if there are none, or if the path does not exist. Candidates
-// that leave meanwhile are left out.
+// that leave meanwhile are left out. If a node of no session is first (see Hooks.Stray), no candidate leads.
 func (c *Candidate) Participants(ctx context.Context) ([]Participant, error) {
 	list, err := attempt.Run(ctx, c.client, func(sess *zk.Session) ([]Participant, error) {
 		return c.participants(ctx, sess)
@@ -87,9 +87,14 @@ func (c *Candidate) participants(ctx context.Context, sess *zk.Session) ([]Parti
 		paths[i] = c.path + "/" + s.Name
 	}
 	list := make([]Participant, 0, len(contenders))
+	blocked := false
 	for path, read := range attempt.Each(sess, paths, (*zk.Batch).Get) {
 		node, err := read.Get(ctx)
 		if errors.Is(err, zk.NoNode) {
+			continue
+		}
+		if err == nil && node.Stat.EphemeralOwner == 0 { // no candidate, but those behind it wait for it
+			blocked = true
 			continue
 		}
 		var l Leader
@@ -99,7 +104,7 @@ func (c *Candidate) participants(ctx context.Context, sess *zk.Session) ([]Parti
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, Participant{Leader: l, Leads: len(list) == 0})
+		list = append(list, Participant{Leader: l, Leads: len(list) == 0 && !blocked})
 	}
 	return list, nil
 }

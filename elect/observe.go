@@ -73,6 +73,9 @@ func (o *observer) read(ctx context.Context, sess *zk.Session) (Leader, *zk.Watc
 		if err != nil {
 			return Leader{}, nil, err
 		}
+		if stat.EphemeralOwner == 0 { // no candidate: all wait for it to be deleted
+			return Leader{}, watch, nil
+		}
 		leader, err := describe(path, data, stat)
 		if err != nil {
 			watch.Close()

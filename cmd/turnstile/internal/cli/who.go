@@ -232,6 +232,13 @@ func (l lineAt) apart() bool {
 	})
 }
 
+// alone reports whether a contender may hold that is no reader beside the writer of its own session.
+func (l lineAt) alone(c contender) bool {
+	return c.MayHold && (c.Kind != lock.Reader || !slices.ContainsFunc(l.list, func(other contender) bool {
+		return other.Holder && other.Kind == lock.Writer && other.Session == c.Session
+	}))
+}
+
 // kazooAlone reports whether all contenders have the names of kazoo's locks.
 func (l lineAt) kazooAlone() bool {
 	return !slices.ContainsFunc(l.list, func(c contender) bool {
@@ -242,14 +249,11 @@ func (l lineAt) kazooAlone() bool {
 
 // warnOf warns of contenders that do not exclude each other, and of sequence numbers that are being used up.
 func warnOf(app *command.App, l lineAt) {
-	mayHold := slices.ContainsFunc(l.list, func(c contender) bool { return c.MayHold })
+	mayHold := slices.ContainsFunc(l.list, l.alone)
 	switch {
 	case mayHold && l.groups() == 1 && l.kazooAlone():
 		app.Say("warning: kazoo's WriteLock waits for the readers at %s, its Lock does not, and their nodes have the "+
 			"same names: those marked \"may hold\" may hold beside readers (docs/interop.md)", l.path)
-	case mayHold && l.groups() == 1:
-		app.Say("warning: a reader at %s whose session has the lock for writing, marked \"may hold\", most likely "+
-			"holds it, too", l.path)
 	case mayHold, l.apart():
 		app.Say("warning: not all contenders at %s exclude each other: their programs look for different "+
 			"names, so several groups may hold at the same time (docs/interop.md)", l.path)

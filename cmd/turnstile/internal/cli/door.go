@@ -40,41 +40,46 @@ type door struct {
 	conns []net.Conn // of those who ask
 }
 
-// doorOf returns the socket of the holder of these paths, in any order, for a process.
-func doorOf(env map[string]string, pid int, paths []string) (string, error) {
-	dir, err := ownserver.StateDir(env)
-	if err != nil {
-		return "", &command.Error{
-			Code: command.ExitUsage, Err: errors.New("there is no place for the socket of turnstile unlock"),
-			Hint: "set HOME or XDG_STATE_HOME to a directory of yours",
-		}
+// doorDirs returns the directories that the socket of a holder may be in, the preferred one first. A script may set
+// HOME and XDG_STATE_HOME after turnstile lock, or run turnstile unlock with others, so the directory must depend on the
+// user alone: it is under /tmp. There another user can make it first, which is no reason to fail: then it is in the
+// state directory.
+func doorDirs(env map[string]string) []string {
+	dirs := []string{ownserver.TempDir()}
+	if dir, err := ownserver.StateDir(env); err == nil {
+		dirs = append(dirs, filepath.Join(dir, "holders"))
 	}
+	return dirs
+}
+
+// doorIn returns the socket in a directory of the holder of these paths, in any order, for a process.
+func doorIn(dir string, pid int, paths []string) string {
 	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(slices.Values(paths)), "\n")))
-	name := fmt.Sprintf("%d-%s.sock", pid, hex.EncodeToString(sum[:8]))
-	return ownserver.SocketIn(filepath.Join(dir, "holders"), name), nil
+	return filepath.Join(dir, fmt.Sprintf("%d-%s.sock", pid, hex.EncodeToString(sum[:8])))
 }
 
 // openDoor makes the socket. It returns an error if another holder has it.
 func openDoor(ctx context.Context, env map[string]string, pid int, paths []string) (*door, error) {
-	socket, err := doorOf(env, pid, paths)
-	if err != nil {
-		return nil, err
-	}
-	if err := ownserver.PrivateDir(filepath.Dir(socket)); err != nil {
-		return nil, &command.Error{
-			Code: command.ExitUsage, Err: fmt.Errorf("no place for the socket of turnstile unlock: %w", err),
-			Hint: "set XDG_STATE_HOME to a directory of yours",
+	var errs []error
+	for _, dir := range doorDirs(env) {
+		if err := ownserver.PrivateDir(dir); err != nil {
+			errs = append(errs, err)
+			continue
 		}
-	}
-	listener, err := listenAtDoor(ctx, socket)
-	if err != nil {
-		return nil, &command.Error{
-			Code: command.ExitUsage, Err: fmt.Errorf("%s: --pid %d: %w", strings.Join(paths, " "), pid, err),
+		listener, err := listenAtDoor(ctx, doorIn(dir, pid, paths))
+		if err != nil {
+			return nil, &command.Error{
+				Code: command.ExitUsage, Err: fmt.Errorf("%s: --pid %d: %w", strings.Join(paths, " "), pid, err),
+			}
 		}
+		d := &door{listener: listener, asked: make(chan struct{})}
+		go d.serve() // ends with the process
+		return d, nil
 	}
-	d := &door{listener: listener, asked: make(chan struct{})}
-	go d.serve() // ends with the process
-	return d, nil
+	return nil, &command.Error{
+		Code: command.ExitUsage,
+		Err:  fmt.Errorf("no place for the socket of turnstile unlock: %w", errors.Join(errs...)),
+	}
 }
 
 // listenAtDoor makes the socket, and removes those of holders that were killed. Only one holder does so at a time: a
@@ -91,7 +96,6 @@ func listenAtDoor(ctx context.Context, socket string) (net.Listener, error) {
 			_ = removeDead(ctx, name)
 		}
 	}
-	// The socket of a long path has another name, beside sockets that are no holders'.
 	if err := removeDead(ctx, socket); err != nil {
 		return nil, err
 	}
@@ -151,29 +155,36 @@ func (d *door) close() {
 // askToUnlock asks the holder of these paths for a process to unlock, and returns when it has. It reports false if
 // there is no such holder.
 func askToUnlock(ctx context.Context, env map[string]string, pid int, paths []string) (held bool, err error) {
-	socket, err := doorOf(env, pid, paths)
-	if err != nil {
-		return false, err
+	for _, dir := range doorDirs(env) {
+		if !ownserver.Ours(dir) { // nor is what answers there a holder
+			continue
+		}
+		conn, err := dialDoor(ctx, doorIn(dir, pid, paths))
+		if errors.Is(err, os.ErrNotExist) || refused(err) {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		return true, askBehind(ctx, conn)
 	}
-	conn, err := dialDoor(ctx, socket)
-	if errors.Is(err, os.ErrNotExist) || refused(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
+	return false, nil
+}
+
+// askBehind asks the holder at the other end of a connection, and closes that.
+func askBehind(ctx context.Context, conn net.Conn) error {
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // ends the read
 	defer stop()
 	if _, err := conn.Write([]byte{1}); err != nil {
-		return false, fmt.Errorf("the process that holds the lock has ended: %w", err)
+		return fmt.Errorf("the process that holds the lock has ended: %w", err)
 	}
 	answer, err := io.ReadAll(conn)
 	switch {
 	case ctx.Err() != nil:
-		return true, context.Cause(ctx)
+		return context.Cause(ctx)
 	case string(answer) != unlocked:
-		return true, errors.Join(errors.New("the process that holds the lock has ended without an answer"), err)
+		return errors.Join(errors.New("the process that holds the lock has ended without an answer"), err)
 	}
-	return true, nil
+	return nil
 }

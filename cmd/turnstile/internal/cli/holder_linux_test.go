@@ -3,24 +3,24 @@ package cli_test
 import (
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"syscall"
+	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-a3166700/turnstile/cmd/turnstile/internal/ownserver"
 )
 
 // A holder that is just starting has bound its socket and does not listen yet. To others it looks as if it had been
 // killed.
 func TestHolderLeavesTheSocketOfAnotherThatIsStarting(t *testing.T) {
 	t.Parallel()
-	state := shortDir(t)
-	dir := filepath.Join(state, "turnstile", "holders")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	dir := ownserver.TempDir()
+	if err := ownserver.PrivateDir(dir); err != nil {
 		t.Fatal(err)
 	}
 	lockFile := filepath.Join(dir, "holders.lock")
@@ -32,7 +32,9 @@ func TestHolderLeavesTheSocketOfAnotherThatIsStarting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	starting := filepath.Join(dir, "1-0123.sock")
+	id := strconv.Itoa(os.Getpid())
+	starting := filepath.Join(dir, id+"-0123.sock")
+	defer os.Remove(starting)
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err == nil {
 		defer unix.Close(fd)
@@ -41,15 +43,15 @@ func TestHolderLeavesTheSocketOfAnotherThatIsStarting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := startWith(t, func(cmd *exec.Cmd) { cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+state) },
-		"lock", "--connect", newServer(t).Addr(), "--pid", strconv.Itoa(startCat(t).Process.Pid), "/x")
-	for !openedByAnother(t, lockFile) {
+	path := "/starting-" + id // no other test has a holder for it
+	r := start(t, "lock", "--connect", newServer(t).Addr(), "--pid", strconv.Itoa(startCat(t).Process.Pid), path)
+	for !openedFor(t, lockFile, path) {
 		if _, err := os.Stat(starting); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Millisecond) // real: until another process has come so far
 	}
-	if err := unix.Listen(fd, 1); err != nil {
+	if err := unix.Listen(fd, 128); err != nil {
 		t.Fatal(err)
 	}
 	f.Close()
@@ -62,16 +64,18 @@ func TestHolderLeavesTheSocketOfAnotherThatIsStarting(t *testing.T) {
 	conn.Close()
 }
 
-// openedByAnother reports whether another process of ours has a file open.
-func openedByAnother(t *testing.T, path string) bool {
+// openedFor reports whether a process that has a path among its arguments has a file open.
+func openedFor(t *testing.T, file, path string) bool {
 	t.Helper()
 	links, err := filepath.Glob("/proc/[0-9]*/fd/*")
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := "/proc/" + strconv.Itoa(syscall.Getpid()) + "/"
 	return slices.ContainsFunc(links, func(link string) bool {
-		target, _ := os.Readlink(link) // it may have been closed meanwhile
-		return target == path && link[:len(own)] != own
+		if target, _ := os.Readlink(link); target != file { // it may have been closed meanwhile
+			return false
+		}
+		args, _ := os.ReadFile(filepath.Join(link, "../../cmdline")) // it may have ended
+		return slices.Contains(strings.Split(string(args), "\x00"), path)
 	})
 }

@@ -33,7 +33,7 @@ func (e *ForeignError) Error() string {
 // connect connects to the server if it runs, and returns its process id, which is not positive if it is not known. It
 // returns a ForeignError if the server is not that of our data.
 func (s *Server) connect(ctx context.Context) (net.Conn, int, error) {
-	if dir := filepath.Dir(s.socket); !ours(dir) { // under /tmp any user can make a directory of that name
+	if dir := filepath.Dir(s.socket); !Ours(dir) { // under /tmp any user can make a directory of that name
 		return nil, 0, fmt.Errorf("not a directory of this user: %s", dir)
 	}
 	var d net.Dialer

@@ -82,7 +82,7 @@ func Find(env map[string]string) (*Server, error) {
 			s.env = append(s.env, name+"="+value)
 		}
 	}
-	s.socket = SocketIn(dir, socketName)
+	s.socket = socketIn(dir)
 	return s, nil
 }
 
@@ -129,23 +129,25 @@ func isAddress(socket string) bool {
 	return len(socket) <= maxSocketPath && !strings.ContainsAny(socket, ",!")
 }
 
-// SocketIn returns the path of a socket in a directory, by whatever name that is given. A socket whose path would be
-// too long, or that --connect cannot name, is in a directory under /tmp. PrivateDir makes either directory.
-func SocketIn(dir, name string) string {
+// socketIn returns the path of the socket of a state directory, by whatever name that is given. A socket whose path
+// would be too long, or that --connect cannot name, is in TempDir. PrivateDir makes either directory.
+func socketIn(dir string) string {
 	dir = resolved(dir)
-	socket := filepath.Join(dir, name)
+	socket := filepath.Join(dir, socketName)
 	if isAddress(socket) {
 		return socket
 	}
-	if name == socketName {
-		socket = dir
-	}
-	tmp := "/tmp" // not TMPDIR: every process that uses the state directory must find the same socket
+	sum := sha256.Sum256([]byte(dir))
+	return filepath.Join(TempDir(), hex.EncodeToString(sum[:8])+".sock")
+}
+
+// TempDir returns this user's directory under /tmp, which no variable changes: not even TMPDIR. PrivateDir makes it.
+func TempDir() string {
+	tmp := "/tmp"
 	if runtime.GOOS == "windows" {
 		tmp = os.TempDir()
 	}
-	sum := sha256.Sum256([]byte(socket))
-	return filepath.Join(tmp, fmt.Sprintf("turnstile-%d", os.Getuid()), hex.EncodeToString(sum[:8])+".sock")
+	return filepath.Join(tmp, fmt.Sprintf("turnstile-%d", os.Getuid()))
 }
 
 // resolved returns a directory's path without symbolic links, as far as it exists.
@@ -196,7 +198,7 @@ func (s *Server) start(ctx context.Context) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return fmt.Errorf("cannot keep this user's own server: %w; %s", err, Elsewhere)
 	}
-	if !ours(s.dir) {
+	if !Ours(s.dir) {
 		return fmt.Errorf("%s belongs to another user: "+
 			"set XDG_STATE_HOME to a directory of yours, or name a server with --connect", s.dir)
 	}
@@ -384,7 +386,7 @@ func PrivateDir(dir string) error {
 	switch {
 	case err != nil:
 		return err
-	case !info.IsDir() || !ours(dir):
+	case !info.IsDir() || !Ours(dir):
 		return fmt.Errorf("%s belongs to another user: remove it", dir)
 	}
 	return nil

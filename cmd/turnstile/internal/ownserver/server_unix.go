@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ours reports whether a file or directory is this user's.
-func ours(path string) bool {
+// Ours reports whether a file or directory is this user's.
+func Ours(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return false

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// ours reports whether a file or directory exists. The directories in question are in the user's profile, which other
+// Ours reports whether a file or directory exists. The directories in question are in the user's profile, which other
 // users cannot enter.
-func ours(path string) bool {
+func Ours(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,8 +54,8 @@ var ErrDeadlock = errors.New("deadlock")
 
 // A DeadlockError says who waits for whom. It wraps ErrDeadlock.
 type DeadlockError struct {
-	// Steps is the way around: each waits for what the next one holds, and the last for what the first one holds. The
-	// first is the one that gives way.
+	// Steps is the way around: each waits for what the next one holds, or runs under, and the last for what the first
+	// one does. The first is the one that gives way.
 	Steps []DeadlockStep
 }
 
@@ -62,6 +63,7 @@ type DeadlockError struct {
 type DeadlockStep struct {
 	Path  string    // of the lock that it waits for
 	Token Token     // of the hold that it waits for; 0 if it waits behind the next one in the line
+	Outer bool      // whether that is the hold of a program that runs the next one under it
 	Owner Owner     // who waits
 	Since time.Time // when its call of Lock began, by its own clock
 }
@@ -77,9 +79,12 @@ func (e *DeadlockError) Error() string {
 		} else {
 			b.WriteString(", who ")
 		}
-		if s.Token != 0 {
+		switch {
+		case s.Outer: // nothing tells which process that is
+			fmt.Fprintf(&b, "waits for %s (token %d), under which %s runs", s.Path, s.Token, owned(next))
+		case s.Token != 0:
 			fmt.Fprintf(&b, "waits for %s (token %d) of %s", s.Path, s.Token, owned(next))
-		} else {
+		default:
 			fmt.Fprintf(&b, "waits in the line of %s for %s", s.Path, owned(next))
 		}
 	}
@@ -185,11 +190,15 @@ func init() { //nolint:gochecknoinits // elections have the same error, whose ty
 
 func newDeadlockError(found *stuck.Deadlock, owner func(record string) line.Owner) *DeadlockError {
 	e := new(DeadlockError)
-	for _, s := range found.Cycle {
+	for i, s := range found.Cycle {
 		step := DeadlockStep{Path: s.Path, Owner: Owner(owner(s.Wait.Record)), Since: s.Wait.Since}
 		step.Owner.Label = s.Wait.Label
 		if s.Hold != nil {
 			step.Token = Token(s.Hold.Token)
+			next := found.Cycle[(i+1)%len(found.Cycle)].Wait
+			step.Outer = slices.ContainsFunc(next.Holds, func(h stuck.Hold) bool {
+				return h.Token == s.Hold.Token && h.Other
+			})
 		}
 		e.Steps = append(e.Steps, step)
 	}

@@ -150,7 +150,10 @@ func (d *deadlocks) print(f lock.FoundDeadlock) error {
 		})
 		blocker := owner(lock.Contender{Owner: next.Owner, Known: true})
 		how := command.Sprintf("in line behind %s", blocker)
-		if s.Token != 0 {
+		switch {
+		case s.Outer:
+			how = command.Sprintf("token %d, under which %s runs", int64(s.Token), blocker)
+		case s.Token != 0:
 			how = command.Sprintf("token %d of %s", int64(s.Token), blocker)
 		}
 		lines = append(lines, command.Sprintf("  %s waits for %s, %s, since %s",

@@ -64,6 +64,7 @@ func Restore(ctx context.Context, cfg RestoreConfig, r io.Reader) (_ *Restored, 
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	missing := missingDirs(fs, cfg.Dir)
 	if err := makeDir(fs, cfg.Dir); err != nil {
 		return nil, fmt.Errorf("store: cannot create the data directory: %w", err)
 	}
@@ -72,6 +73,12 @@ func Restore(ctx context.Context, cfg RestoreConfig, r io.Reader) (_ *Restored, 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, unlock.Close()) }()
+	swapping := false
+	defer func() {
+		if err != nil && !swapping {
+			unmake(fs, cfg.Dir, missing)
+		}
+	}()
 	if err := finishSwap(fs, cfg.Dir); err != nil {
 		return nil, err
 	}
@@ -111,10 +118,35 @@ func Restore(ctx context.Context, cfg RestoreConfig, r io.Reader) (_ *Restored, 
 	if err := owner(); err != nil {
 		return nil, errors.Join(err, fs.RemoveAll(building))
 	}
+	swapping = true
 	if err := beginSwap(fs, cfg.Dir, aside); err != nil {
 		return nil, err
 	}
 	return done, errors.Join(finishSwap(fs, cfg.Dir), owner())
+}
+
+// missingDirs returns a directory that does not exist and its missing parents, the innermost first.
+func missingDirs(fs vfs.FS, dir string) (missing []string) {
+	for {
+		if _, err := fs.Stat(dir); err == nil || dir == fs.PathDir(dir) {
+			return missing
+		}
+		missing = append(missing, dir)
+		dir = fs.PathDir(dir)
+	}
+}
+
+// unmake removes the directories that were missing and the files of the lock, which is held. What cannot be removed
+// stays: it holds no state, or is another process's.
+func unmake(fs vfs.FS, dir string, missing []string) {
+	if len(missing) == 0 {
+		return
+	}
+	_ = fs.Remove(pidFile(fs, dir))
+	_ = fs.Remove(fs.PathJoin(dir, "lock"))
+	for _, d := range missing {
+		_ = fs.Remove(d)
+	}
 }
 
 // build makes the new state in the directory building.

@@ -304,7 +304,11 @@ func (s *Server) await(ctx context.Context, ended <-chan struct{}) error {
 
 // openLog opens the server's log for appending, and returns how long it is.
 func (s *Server) openLog() (*os.File, int64, error) {
-	if info, err := os.Stat(s.Log()); err == nil && info.Size() > maxLog {
+	info, err := os.Stat(s.Log())
+	if err == nil && info.Mode()&fs.ModeNamedPipe != 0 { // to open it may wait for ever
+		return nil, 0, fmt.Errorf("%s is a pipe: remove it", s.Log())
+	}
+	if err == nil && info.Size() > maxLog {
 		if err := os.Rename(s.Log(), s.Log()+".1"); err != nil {
 			return nil, 0, err
 		}
@@ -313,8 +317,7 @@ func (s *Server) openLog() (*os.File, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	info, err := f.Stat()
-	if err != nil {
+	if info, err = f.Stat(); err != nil {
 		f.Close()
 		return nil, 0, err
 	}

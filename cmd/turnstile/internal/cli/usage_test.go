@@ -39,6 +39,7 @@ func TestWrongUseIsRefusedBeforeAnythingIsDone(t *testing.T) {
 		{args: "lock --tls-ca ca.pem /x -- true", want: "--tls-ca needs --connect"},
 		{args: "queue put --priority soon /x body", want: `--priority must be a whole number: "soon"; turnstile`},
 		{args: "verify --path /v --rate fast", want: `--rate must be a number: "fast"; turnstile`},
+		{args: "verify --path /v --rate 1_0", want: `--rate must be a number: "1_0"; turnstile`},
 		{args: "ls --quiet=maybe /x", want: `--quiet must be true or false: "maybe"; turnstile`},
 		{
 			args: "ls /x", env: "TURNSTILE_QUIET=",
@@ -72,7 +73,7 @@ func TestWrongUseIsRefusedBeforeAnythingIsDone(t *testing.T) {
 		{args: "lock -w soon /x -- echo", want: `"soon" is not a duration: write 90s`},
 		{args: "lock -w -1 /x -- echo", want: "negative"},
 		{args: "lock -w NaN /x -- echo", want: "out of range"},
-		{args: "lock -w 1e300 /x -- echo", want: "out of range"},
+		{args: "lock -w 1e300 /x -- echo", want: "is not a duration"},
 		{args: "ls --connect a:1 --reply-limit 64mb /x", want: `"64mb" is not a size: write bytes, or a whole number`},
 		{args: "ls --connect a:1 --reply-limit 0 /x", want: `"0" is out of range`},
 		{

@@ -192,7 +192,10 @@ func (e Environ) bind(flags *pflag.FlagSet, f *pflag.Flag) error {
 	return e.refuse(f, fmt.Errorf("environment variable %s: %w", name, err))
 }
 
-const wholeNumber = "a whole number"
+const (
+	wholeNumber = "a whole number"
+	fraction    = "a number"
+)
 
 // Takes says what a flag takes. It is empty for types whose own errors say so.
 func Takes(f *pflag.Flag) string {
@@ -202,7 +205,7 @@ func Takes(f *pflag.Flag) string {
 	case "int", "int32", "int64":
 		return wholeNumber
 	case "float64":
-		return "a number"
+		return fraction
 	}
 	return ""
 }

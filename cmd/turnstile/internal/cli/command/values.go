@@ -29,7 +29,8 @@ func (d *Duration) String() string {
 func (d *Duration) Set(s string) error {
 	seconds, err := strconv.ParseFloat(s, 64)
 	switch {
-	case err != nil && !errors.Is(err, strconv.ErrRange): // no number
+	case err != nil && !errors.Is(err, strconv.ErrRange), // no number
+		strings.ContainsAny(s, "_eExX"): // Go's notations of numbers, which few mean by what they type
 		parsed, err := ParseDuration(s)
 		*d = Duration(parsed)
 		if errors.Is(err, errNoDuration) {

@@ -9,9 +9,9 @@ import (
 func TestDurationsAreGosOrSeconds(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{
-		"1": time.Second, "0": 0, "0.5": time.Second / 2, ".25": time.Second / 4, "1.5e1": 15 * time.Second,
+		"1": time.Second, "0": 0, "0.5": time.Second / 2, ".25": time.Second / 4,
 		"90s": 90 * time.Second, "1m30s": 90 * time.Second, "250ms": time.Second / 4,
-		"2562047h": 2562047 * time.Hour, "1h0.5s": time.Hour + time.Second/2, "1e-400": 0,
+		"2562047h": 2562047 * time.Hour, "1h0.5s": time.Hour + time.Second/2,
 		"2µs": 2 * time.Microsecond,
 	} {
 		var d Duration
@@ -25,13 +25,14 @@ func TestDurationsThatAreNoneSayWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"9999999h": "it is too long", "99999999999999999999s": "it is too long",
-		"1e30": "it is too long", "1e999": "it is too long",
 		"9999999h30m": "it is too long", "9223372037": "it is too long",
-		"-1s": "is negative", "-5": "is negative", "-1e999": "is negative", "-9999999h": "is negative",
+		"-1s": "is negative", "-5": "is negative", "-9999999h": "is negative",
 		"": "is not a duration", "soon": "is not a duration", "5 s": "is not a duration", "1d": "is not a duration",
 		"NaN": "is out of range", "Inf": "is out of range", "-infinity": "is out of range",
 		"h":   "is not a duration",
 		"1s2": "is not a duration",
+		"0_2": "is not a duration", "1_0": "is not a duration", "1e1": "is not a duration",
+		"0x1p1": "is not a duration", "0X10": "is not a duration", "1.5E1": "is not a duration",
 	} {
 		var d Duration
 		if err := d.Set(text); err == nil || !strings.Contains(err.Error(), want) {

@@ -88,7 +88,8 @@ const (
 	exporterHeader = 8 << 10
 	exporterConns  = 128
 	exporterTime   = 10 * time.Second
-	firstReading   = 5 * time.Second // so long a request waits for it
+	firstReading   = 5 * time.Second       // so long a request waits for it
+	noReading      = 10 * time.Millisecond // and so long if no server answers, which is enough for one that there is
 )
 
 // serve serves until ctx ends.
@@ -105,7 +106,7 @@ func (e *exporter) serve(ctx context.Context, client *zk.Client) error {
 		return &command.Error{Code: command.ExitNoServer, Err: err}
 	}
 	web := &http.Server{
-		Handler: e.handler(s, newTallies(ctx, client)), MaxHeaderBytes: exporterHeader,
+		Handler: e.handler(s, newTallies(ctx, client), client.LastError), MaxHeaderBytes: exporterHeader,
 		ReadTimeout: exporterTime, WriteTimeout: exporterTime, IdleTimeout: exporterTime,
 	}
 	url := "http://" + l.Addr().String() + "/metrics"
@@ -139,8 +140,8 @@ func (e *exporter) serve(ctx context.Context, client *zk.Client) error {
 	return context.Cause(ctx)
 }
 
-// handler serves what the survey shows.
-func (e *exporter) handler(s *survey.Survey, t *tallies) http.Handler {
+// handler serves what the survey shows. lastError says why there is no connection.
+func (e *exporter) handler(s *survey.Survey, t *tallies, lastError func() error) http.Handler {
 	mux := http.NewServeMux()
 	plain := func(w http.ResponseWriter, status int, text string) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -148,7 +149,11 @@ func (e *exporter) handler(s *survey.Survey, t *tallies) http.Handler {
 		_, _ = w.Write([]byte(text + "\n")) // fails if the client has gone
 	}
 	latest := func(r *http.Request) (*survey.Snapshot, error) {
-		ctx, cancel := context.WithTimeout(r.Context(), firstReading)
+		limit := firstReading
+		if err := lastError(); err != nil && !errors.Is(err, zk.ErrNotConnected) { // which is: not yet
+			limit = noReading
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), limit)
 		defer cancel()
 		return s.Next(ctx, nil, nil)
 	}

@@ -1,8 +1,13 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,12 +15,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/survey"
 	"github.com/seed-a3166700/turnstile/internal/test/peer"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/queue"
+	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
@@ -213,4 +220,30 @@ func TestDashboardAndAlertsOfEnsemblesReadWhatTheExporterShows(t *testing.T) {
 			t.Errorf("promtool %v: %v\n%s", args, err, out)
 		}
 	}
+}
+
+// Each request would take seconds until a server has answered for the first time.
+func TestExporterAnswersAtOnceWhileNoServerDoes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client, err := zk.Open(t.Context(), zk.Config{
+			Servers: "zk1", Dial: func(context.Context, string, string) (net.Conn, error) { return nil, io.EOF },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		s, err := survey.Follow(t.Context(), client, survey.FollowConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		time.Sleep(time.Second) // it has tried
+		began, got := time.Now(), httptest.NewRecorder()
+		new(exporter).handler(s, newTallies(t.Context(), client), client.LastError).ServeHTTP(
+			got, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil))
+		if took := time.Since(began); got.Code != http.StatusServiceUnavailable || took > time.Second/10 {
+			t.Errorf("got %d after %v, want 503 at once", got.Code, took)
+		}
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,9 +31,6 @@ node.` + fmt.Sprintf(exitCodes, "no such node"),
 		Example: `  turnstile export /app > app.jsonl
   turnstile export --connect old:2181 /app | turnstile import --connect new:2181 /app`,
 	}, "/app", "nothing else: the output is JSON", func(ctx context.Context, client *zk.Client) error {
-		if a.Path == "/" {
-			return misuse("/ holds the servers' own nodes: export the nodes below it, one by one")
-		}
 		return (&exporter{access: a, client: client, out: bufio.NewWriter(app.Stdout)}).run(ctx)
 	})
 }
@@ -50,6 +48,15 @@ func (x *exporter) run(ctx context.Context) error {
 	var err error
 	if x.sess, err = x.synced(ctx, x.client); err != nil {
 		return err
+	}
+	if x.Path == "/" { // with a chroot it is a node like others
+		_, servers, err := x.sess.Exists(ctx, "/zookeeper")
+		switch {
+		case err != nil:
+			return err
+		case servers:
+			return misuse("/ holds the servers' own nodes: export the nodes below it, one by one")
+		}
 	}
 	// The watch tells of changes. An older server has none that lasts; then each list and each node is read only once,
 	// and the trailer says that the tree may have changed.
@@ -117,6 +124,14 @@ type exported struct {
 	err      error
 }
 
+// at returns the path of a node from its path below the root.
+func (x *exporter) at(path string) string {
+	if path == "" {
+		return x.Path
+	}
+	return strings.TrimSuffix(x.Path, "/") + path
+}
+
 // nodes writes some siblings, each with everything below it. It has a few siblings' data in memory at each level.
 func (x *exporter) nodes(ctx context.Context, paths []string) error {
 	const together = 16
@@ -126,7 +141,7 @@ func (x *exporter) nodes(ctx context.Context, paths []string) error {
 		read := make([]exported, len(chunk))
 		var wg sync.WaitGroup
 		for i, path := range chunk {
-			wg.Go(func() { read[i] = x.read(ctx, x.Path+path) })
+			wg.Go(func() { read[i] = x.read(ctx, x.at(path)) })
 		}
 		wg.Wait()
 		for i := range read { // the others' errors are that it has broken the connection
@@ -183,7 +198,7 @@ func (x *exporter) write(ctx context.Context, path string, e *exported) error {
 		if command.HidesHash(entry.ID) {
 			return &command.Error{
 				Code: command.ExitNoAccess, Err: fmt.Errorf("the server hides a password's hash in the list of %s",
-					x.Path+path),
+					x.at(path)),
 				Hint: "it shows them to clients with the right to administrate the node: see --auth",
 			}
 		}

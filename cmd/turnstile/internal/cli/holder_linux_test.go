@@ -79,3 +79,16 @@ func openedFor(t *testing.T, file, path string) bool {
 		return slices.Contains(strings.Split(string(args), "\x00"), path)
 	})
 }
+
+func TestThreadIsNoProcessToHoldALockFor(t *testing.T) {
+	t.Parallel()
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := strconv.Itoa(os.Getpid())
+	i := slices.IndexFunc(threads, func(thread os.DirEntry) bool { return thread.Name() != own })
+	r := start(t, "lock", "--connect", newServer(t).Addr(), "--pid", threads[i].Name(), "/x")
+	r.wantCode(64)
+	r.wantStderr("it is a thread of process " + own)
+}

@@ -6,7 +6,11 @@ package supervise
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"runtime"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -22,9 +26,16 @@ type Other struct {
 	ended chan struct{} // closed when it has ended
 }
 
-// Watch watches a process until it has ended. It returns an error if there is no such process, or if this process may
-// not send signals to it.
+// Watch watches a process until it has ended. It returns an error if there is no such process, if pid is that of one of
+// a process's threads, which Linux takes for the process in some calls, or if this process may not send signals to it.
 func Watch(pid int) (*Other, error) {
+	if status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)); err == nil && runtime.GOOS == "linux" {
+		_, line, _ := strings.Cut(string(status), "\nTgid:")
+		line, _, _ = strings.Cut(line, "\n")
+		if of := strings.TrimSpace(line); of != "" && of != strconv.Itoa(pid) {
+			return nil, fmt.Errorf("it is a thread of process %s", of)
+		}
+	}
 	proc, err := os.FindProcess(pid)
 	if err == nil {
 		err = proc.Signal(syscall.Signal(0))

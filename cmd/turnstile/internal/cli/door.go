@@ -41,9 +41,9 @@ type door struct {
 }
 
 // doorDirs returns the directories that the socket of a holder may be in, the preferred one first. A script may set
-// HOME and XDG_STATE_HOME after turnstile lock, or run turnstile unlock with others, so the directory must depend on the
-// user alone: it is under /tmp. There another user can make it first, which is no reason to fail: then it is in the
-// state directory.
+// HOME and XDG_STATE_HOME after turnstile lock, or run turnstile unlock with others, so the directory must depend on
+// the user alone: it is under /tmp. There another user can make it first, which is no reason to fail: then it is in
+// the state directory.
 func doorDirs(env map[string]string) []string {
 	dirs := []string{ownserver.TempDir()}
 	if dir, err := ownserver.StateDir(env); err == nil {

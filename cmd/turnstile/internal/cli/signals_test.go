@@ -196,3 +196,35 @@ func wantSignalEnds(t *testing.T, r *running) {
 	}
 	r.wantCode(128 + 15)
 }
+
+// The first signal ends a command also where no context reaches: in a read of a file that is a pipe, and in a write
+// that nothing reads.
+func TestSignalEndsACommandThatAPipeHoldsUp(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t)
+	sess := srv.Session(t, time.Minute)
+	large := append([]byte("begin\n"), make([]byte, 900_000)...)
+	if _, err := sess.Create(t.Context(), "/large", large, zk.Persistent); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"get", "/large"}, {"export", "/large"}} {
+		r := start(t, append(args, "--connect", srv.Addr())...)
+		r.line() // the rest is not read
+		r.signal(syscall.SIGTERM)
+		r.wantCode(128 + 15)
+	}
+	for _, args := range [][]string{{"--sasl-user", "ann", "--sasl-password-file"}, {"--tls-ca"}} {
+		pipe := filepath.Join(t.TempDir(), "pipe")
+		if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := start(t, append([]string{"who", "--connect", srv.Addr(), "/x"}, append(args, pipe)...)...)
+		f, err := os.OpenFile(pipe, os.O_WRONLY, 0) // returns when the command has opened it
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		r.signal(syscall.SIGTERM)
+		r.wantCode(128 + 15)
+	}
+}

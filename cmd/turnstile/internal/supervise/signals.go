@@ -110,7 +110,8 @@ func catchEnd() *Signals {
 // sameSignal is how long after a signal another one still counts as the same: timeout(1) sends two at once.
 const sameSignal = 200 * time.Millisecond
 
-// UntilTwice is Until, and the second signal ends this process, which may be blocked where no context reaches it.
+// UntilTwice is Until, and the second signal ends this process, which may be blocked where no context reaches it. The
+// first one does so if nothing reads what the process writes.
 func UntilTwice(ctx context.Context) (until context.Context, stop func()) {
 	s := catchEnd()
 	until, cancel := s.Until(ctx)
@@ -122,9 +123,18 @@ func UntilTwice(ctx context.Context) (until context.Context, stop func()) {
 		case <-quit:
 			return
 		}
-		first := time.Now()
+		first, full := time.Now(), 0
+		look := time.NewTicker(sameSignal)
+		defer look.Stop()
 		for {
 			select {
+			case <-look.C:
+				if full++; !outputIsFull() {
+					full = 0
+				}
+				if full == 2 { // a reader that is only slow has read some meanwhile
+					AsSignal(context.Cause(until)).Ending().Exit()
+				}
 			case sig := <-s.ch:
 				if time.Since(first) > sameSignal {
 					SignalError{sig}.Ending().Exit()

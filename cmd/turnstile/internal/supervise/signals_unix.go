@@ -9,6 +9,8 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 const lastSignal = 64 // asking for one that the system does not have does nothing
@@ -27,6 +29,17 @@ func ending() []os.Signal {
 	return slices.DeleteFunc(forwardable(), func(sig os.Signal) bool {
 		return slices.Contains(harmless, sig.(syscall.Signal))
 	})
+}
+
+// outputIsFull reports whether a write to standard output or standard error would have to wait for their reader.
+func outputIsFull() bool {
+	for _, fd := range []int32{1, 2} {
+		n, err := unix.Poll([]unix.PollFd{{Fd: fd, Events: unix.POLLOUT}}, 0)
+		if n == 0 && err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // forwardable returns every signal that can be caught and passed on, except those that we were started ignoring: under

@@ -72,9 +72,7 @@ func (a *Access) Open(ctx context.Context, giveUp bool, f func(context.Context, 
 
 // Serve calls f with a client that connects, also while no server answers, until ctx ends.
 func (a *Access) Serve(ctx context.Context, f func(context.Context, *zk.Client) error) error {
-	starting, cancel := a.Connection.Answering(ctx)
-	defer cancel()
-	client, err := a.Connection.Begin(starting, a.App)
+	client, err := a.Connection.Begin(ctx, a.App)
 	if err != nil {
 		return err
 	}

@@ -191,12 +191,12 @@ func (c *Connection) Answering(ctx context.Context) (context.Context, context.Ca
 // Open connects to the server within --connect-timeout, and returns the client and its first session. The caller closes
 // the client.
 func (c *Connection) Open(ctx context.Context, app *App) (*zk.Client, *zk.Session, error) {
-	ctx, cancel := c.Answering(ctx)
-	defer cancel()
 	client, err := c.Begin(ctx, app)
 	if err != nil {
 		return nil, nil, err
 	}
+	ctx, cancel := c.Answering(ctx)
+	defer cancel()
 	sess, err := client.Session(ctx)
 	if err == nil {
 		return client, sess, nil
@@ -212,23 +212,28 @@ func (c *Connection) Open(ctx context.Context, app *App) (*zk.Client, *zk.Sessio
 	return nil, nil, c.NoServer(cmp.Or(why, err))
 }
 
-// Begin returns a client that connects to the server, and does not wait for that. The caller closes it. Ctx is for the
-// start of the user's own server.
+// Begin returns a client that connects to the server, and does not wait for that. The caller closes it. Ctx ends the
+// reading of the files that the flags name, and the start of the user's own server, which --connect-timeout also limits.
 func (c *Connection) Begin(ctx context.Context, app *App) (*zk.Client, error) {
 	level := slog.LevelError
 	if app.Verbose {
 		level = slog.LevelInfo
 	}
 	log := NewLogger(app.Stderr, level)
-	cfg, err := c.config(log)
-	if err != nil {
+	cfg, err := Reading(ctx, func() (zk.Config, error) { return c.config(log) }) // a file may be a pipe
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
 		return nil, &Error{Code: ExitUsage, Err: err}
 	}
 	if app.Verbose {
 		cfg.Logger = log
 	}
 	if c.Servers == "" {
-		if err := c.useOwnServer(ctx, app, &cfg); err != nil {
+		starting, cancel := c.Answering(ctx)
+		defer cancel()
+		if err := c.useOwnServer(starting, app, &cfg); err != nil {
 			return nil, err
 		}
 	}
@@ -357,8 +362,8 @@ func (c *Connection) refused(why error) (hint string, ok bool) {
 	case c.tls.used():
 		return "it closed the connection: does it use TLS at that address, and require a client certificate?", true
 	}
-	return "it closed the connection: is it a ZooKeeper server, does it require TLS (--tls), " +
-		"and does it accept more clients?", true
+	return "it closed the connection: is it a ZooKeeper server, have the servers a quorum (turnstile doctor tells), " +
+		"does it require TLS (--tls), and does it accept more clients?", true
 }
 
 // useOwnServer makes cfg connect to the user's own server, which is started if it does not run.

@@ -108,7 +108,7 @@ func (m *importer) run(ctx context.Context) (err error) {
 			_ = os.Remove(m.spool.Name())
 		}
 	}()
-	switch _, err := reading(ctx, func() ([]byte, error) { return nil, m.check() }); {
+	switch _, err := command.Reading(ctx, func() ([]byte, error) { return nil, m.check() }); {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:

@@ -81,26 +81,6 @@ func checkVersion(cmd *cobra.Command, version int32) error {
 	return nil
 }
 
-// reading returns what f returns, which reads standard input. When ctx ends it returns the cause without waiting for f:
-// a read of a terminal cannot be interrupted, and the process ends soon after us.
-func reading(ctx context.Context, f func() ([]byte, error)) ([]byte, error) {
-	type result struct {
-		data []byte
-		err  error
-	}
-	done := make(chan result, 1)
-	go func() {
-		data, err := f()
-		done <- result{data, err}
-	}()
-	select {
-	case r := <-done:
-		return r.data, r.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
 func join(dir, name string) string { return strings.TrimSuffix(dir, "/") + "/" + name }
 
 // nodeJSON is a node's metadata in JSON.

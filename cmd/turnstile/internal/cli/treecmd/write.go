@@ -53,7 +53,9 @@ func (in *input) bytes(ctx context.Context, app *command.App) ([]byte, error) {
 	if !in.read {
 		return in.data, nil
 	}
-	data, err := reading(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(app.Stdin, maxInput+1)) })
+	data, err := command.Reading(ctx, func() ([]byte, error) {
+		return io.ReadAll(io.LimitReader(app.Stdin, maxInput+1))
+	})
 	if err != nil {
 		return nil, fmt.Errorf("standard input: %w", err)
 	}

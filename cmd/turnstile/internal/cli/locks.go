@@ -141,7 +141,7 @@ func (l *locks) list(ctx context.Context, client *zk.Client) error {
 	for _, lack := range lacks(s) {
 		l.App.Complain("%s", lack)
 	}
-	for _, warning := range warnings(s) {
+	for _, warning := range warnings(shown) {
 		l.App.Say("warning: %s", warning)
 	}
 	return nil
@@ -297,8 +297,8 @@ func lacks(s *survey.Snapshot) (lacks []command.Text) {
 }
 
 // warnings says what is wrong with what the list has.
-func warnings(s *survey.Snapshot) (list []command.Text) {
-	for _, e := range s.Entries {
+func warnings(shown []survey.Entry) (list []command.Text) {
+	for _, e := range shown {
 		if e.First != nil && e.First.Behind != "" {
 			list = append(list, command.Sprintf("contenders at %s wait for %s, which belongs to no session: it stays "+
 				"until it is deleted (turnstile rm)", e.Path, e.First.Behind))

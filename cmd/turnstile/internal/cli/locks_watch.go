@@ -106,7 +106,7 @@ func (l *locks) again(s *survey.Snapshot, shown []survey.Entry, more int, now ti
 	if err := l.print(l.App.Stdout, s, shown, now); err != nil {
 		return err
 	}
-	for _, note := range notes(s, more) {
+	for _, note := range notes(s, shown, more) {
 		if err := l.App.Printf("%s\n", note); err != nil {
 			return err
 		}
@@ -115,8 +115,8 @@ func (l *locks) again(s *survey.Snapshot, shown []survey.Entry, more int, now ti
 }
 
 // notes are what else is to be said.
-func notes(s *survey.Snapshot, more int) []command.Text {
-	list := slices.Concat(lacks(s), warnings(s))
+func notes(s *survey.Snapshot, shown []survey.Entry, more int) []command.Text {
+	list := slices.Concat(lacks(s), warnings(shown))
 	if more > 0 {
 		list = append(list, command.Sprintf("%d more are left out by --limit", more))
 	}
@@ -154,7 +154,7 @@ func (l *locks) draw(file *os.File) func(*survey.Snapshot, []survey.Entry, int, 
 		if err != nil || width < 1 || height < 4 {
 			width, height = 80, 24
 		}
-		extra := notes(s, more)
+		extra := notes(s, shown, more)
 		rows := height - 3 - len(extra) // besides the head line, an empty line and the columns' names
 		if len(shown) > rows {
 			rows = max(1, rows-1)

@@ -201,7 +201,10 @@ func (s *serving) secure(cfg *server.Config) error {
 	if err := ownserver.CheckSockets(addresses...); err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
-	for _, address := range addresses {
+	for i, address := range addresses {
+		if !strings.HasSuffix(address, ":0") && slices.Contains(addresses[:i], address) { // with 0 they differ
+			return fmt.Errorf("--listen: %s is named twice", address)
+		}
 		if strings.HasPrefix(address, "unix:") {
 			if strings.ContainsAny(address, ",!") {
 				return fmt.Errorf("--listen: the path of a socket must not have a comma or an exclamation mark, "+
@@ -336,7 +339,11 @@ func (s *serving) run(ctx context.Context, cfg server.Config) error {
 	}
 	select {
 	case <-unreachable: // another server may have the next holders, so ours are to hear of it
-		cfg.Logger.Warn("ending", "why", "its directory was removed or replaced")
+		if why := srv.Err(); why != nil { // it removes its socket when it ends
+			cfg.Logger.Info("ending", "why", why.Error())
+		} else {
+			cfg.Logger.Warn("ending", "why", "its directory was removed or replaced")
+		}
 	case <-ctx.Done():
 		cfg.Logger.Info("ending", "why", context.Cause(ctx).Error())
 	case <-srv.Done():
@@ -368,6 +375,8 @@ func (s *serving) unusable(err error, others ...error) error {
 	switch {
 	case slices.ContainsFunc([]error{syscall.ENOSPC, syscall.EDQUOT}, is):
 		hint = "make room on its disk"
+	case is(syscall.EFBIG):
+		hint = "allow this process larger files (ulimit -f)"
 	case slices.ContainsFunc(append(others,
 		fs.ErrPermission, fs.ErrExist, syscall.EROFS, syscall.ENOTDIR, syscall.ENAMETOOLONG, syscall.ELOOP), is):
 		hint = directory

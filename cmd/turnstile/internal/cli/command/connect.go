@@ -213,7 +213,8 @@ func (c *Connection) Open(ctx context.Context, app *App) (*zk.Client, *zk.Sessio
 }
 
 // Begin returns a client that connects to the server, and does not wait for that. The caller closes it. Ctx ends the
-// reading of the files that the flags name, and the start of the user's own server, which --connect-timeout also limits.
+// reading of the files that the flags name, and the start of the user's own server, which --connect-timeout limits,
+// too.
 func (c *Connection) Begin(ctx context.Context, app *App) (*zk.Client, error) {
 	level := slog.LevelError
 	if app.Verbose {
@@ -324,11 +325,15 @@ func (c *Connection) NoServer(why error) error {
 	what, hint := "no server answers at", "check that it runs, and check --connect"
 	if c.own != nil {
 		hint = "its log is " + c.own.Log()
+		if why != nil && strings.Contains(why.Error(), hint) { // it could not be started
+			hint = ""
+		}
 	} else if refusal, ok := c.refused(why); ok {
 		what, hint = "cannot use the server at", refusal
 	}
 	if c.SessionTimeout() < shortTimeout {
-		hint += fmt.Sprintf("; --session-timeout %v may be too short for an answer", c.SessionTimeout())
+		hint = strings.TrimPrefix(fmt.Sprintf("%s; --session-timeout %v may be too short for an answer", hint,
+			c.SessionTimeout()), "; ")
 	}
 	err := fmt.Errorf("%s %s", what, c.Where())
 	if why != nil {

@@ -201,6 +201,7 @@ func TestWaiterGivesUpWhenTheServerHasGone(t *testing.T) {
 		}
 	}
 	waiter.wantCode(69)
+	waiter.wantStderr("have the servers a quorum (turnstile doctor tells)")
 	waiter.wantStderr("it closed the connection") // a link that is cut still takes connections
 	srv.Heal()
 }

@@ -39,6 +39,10 @@ func TestWrongUseIsRefusedBeforeAnythingIsDone(t *testing.T) {
 		{args: "lock --tls-ca ca.pem /x -- true", want: "--tls-ca needs --connect"},
 		{args: "queue put --priority soon /x body", want: `--priority must be a whole number: "soon"; turnstile`},
 		{args: "verify --path /v --rate fast", want: `--rate must be a number: "fast"; turnstile`},
+		{args: "verify --path /v --report -", want: "--report must be a file"},
+		{args: "serve --listen unix:/s --listen unix:/s", want: "--listen: unix:/s is named twice"},
+		{args: "serve --listen 127.0.0.1:7 --tls-listen 127.0.0.1:7", want: "--listen: 127.0.0.1:7 is named twice"},
+		{args: "lock -w 0_2 /x -- echo", want: "is not a duration"},
 		{args: "verify --path /v --rate 1_0", want: `--rate must be a number: "1_0"; turnstile`},
 		{args: "ls --quiet=maybe /x", want: `--quiet must be true or false: "maybe"; turnstile`},
 		{

@@ -110,6 +110,8 @@ func (v *verification) check(cmd *cobra.Command) error {
 		return command.Usagef(cmd, "--path is missing: name a node that does not exist, such as /turnstile-verify")
 	case v.during <= 0:
 		return command.Usagef(cmd, "--for must not be 0")
+	case v.report == "-":
+		return command.Usagef(cmd, "--report must be a file: a page does not go with what is printed")
 	case v.clients < 1 || v.clients > 100:
 		return command.Usagef(cmd, "--clients must be from 1 to 100")
 	case !(v.rate >= 0.1 && v.rate <= 10_000):

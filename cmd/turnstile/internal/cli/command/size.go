@@ -3,6 +3,7 @@ package command
 // Numbers of bytes as flags.
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -51,10 +52,10 @@ units:
 		}
 	}
 	n, err := strconv.ParseUint(number, 10, 32)
-	if err != nil {
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return fmt.Errorf("%q is not a size: write bytes, or a whole number such as 64MiB", text)
 	}
-	if n<<shift>>shift != n || n<<shift < minSize || n<<shift > maxSize {
+	if err != nil || n<<shift>>shift != n || n<<shift < minSize || n<<shift > maxSize {
 		return fmt.Errorf("%q is out of range: it must be from 1KiB to %d bytes", text, maxSize)
 	}
 	*s = Size(n << shift)

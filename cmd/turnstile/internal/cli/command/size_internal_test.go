@@ -22,7 +22,8 @@ func TestSizesAreBytesOrHaveAUnit(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"": "is not a size", "MiB": "is not a size", "-1": "is not a size", "1.5MiB": "is not a size",
-		"64mb": "is not a size", "64 MiB": "is not a size", "99999999999": "is not a size",
+		"64mb": "is not a size", "64 MiB": "is not a size",
+		"99999999999": "out of range", "9999999999999999999G": "out of range",
 		"0": "out of range", "1023": "out of range", "2GiB": "out of range", "4294967295GiB": "out of range",
 	} {
 		s := Size(5)

@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"time"
 
 	"github.com/seed-a3166700/turnstile/internal/wire"
@@ -262,7 +264,10 @@ func (c *Client) attempt(ctx context.Context, s *Session, srv server) (*conn, er
 	}
 	if err != nil {
 		if ctx.Err() != nil && !errors.Is(err, ErrExpired) && !errors.Is(err, ErrAuthFailed) {
-			err = fmt.Errorf("%w: %w", contextError(ctx), err)
+			if errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe) { // we have closed it, as ctx ended
+				err = errors.New("no answer to the connect request")
+			}
+			err = fmt.Errorf("%w: %w", err, contextError(ctx))
 		}
 		return nil, closeAfter(raw, err)
 	}

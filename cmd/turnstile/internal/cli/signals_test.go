@@ -108,6 +108,18 @@ func TestSignalWhileNobodyAnswersEndsTheSearch(t *testing.T) {
 	r.wantCode(128 + 15)
 }
 
+func TestServerThatIsSilentIsSaidNotToAnswer(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0") // the system accepts connections
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	r := start(t, "locks", "--connect", l.Addr().String(), "--session-timeout", "1s", "--connect-timeout", "2s")
+	r.wantCode(69)
+	r.wantStderr("no answer to the connect request: context deadline exceeded; check that it runs")
+}
+
 func TestSignalEndsAHoldWithoutCommand(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)

@@ -202,9 +202,6 @@ func (s *serving) secure(cfg *server.Config) error {
 		return fmt.Errorf("--listen: %w", err)
 	}
 	for i, address := range addresses {
-		if !strings.HasSuffix(address, ":0") && slices.Contains(addresses[:i], address) { // with 0 they differ
-			return fmt.Errorf("--listen: %s is named twice", address)
-		}
 		if strings.HasPrefix(address, "unix:") {
 			if strings.ContainsAny(address, ",!") {
 				return fmt.Errorf("--listen: the path of a socket must not have a comma or an exclamation mark, "+
@@ -215,6 +212,9 @@ func (s *serving) secure(cfg *server.Config) error {
 		} else if _, _, err := net.SplitHostPort(address); err != nil {
 			return fmt.Errorf("--listen must be host:port, unix:/path, or fd:NAME of a socket that systemd passes: %q",
 				address)
+		}
+		if !strings.HasSuffix(address, ":0") && slices.Contains(addresses[:i], address) { // with 0 they differ
+			return fmt.Errorf("--listen: %s is named twice", address)
 		}
 	}
 	tlsConfig, err := s.tls.Server(cfg.Logger)

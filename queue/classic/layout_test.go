@@ -213,6 +213,26 @@ func TestDueItemComesAtItsTimeAlsoIfOthersComeMeanwhile(t *testing.T) {
 	})
 }
 
+// In nanoseconds the time until then would overflow, and the consumer would ask without a pause.
+func TestConsumerWaitsForAnItemThatIsDueInCenturies(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := open(t, w, classic.NewCuratorDelay, classic.Config{LockPath: locks})
+		must(t, q.Put(t.Context(), time.Now().AddDate(1000, 0, 0), []byte("late")))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		asked := 0
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if asked = r.Seq; asked > 1000 {
+				cancel()
+			}
+			return zktest.Pass
+		})
+		if _, err := q.Take(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v after %d requests, want DeadlineExceeded", err, asked)
+		}
+	})
+}
+
 // Promise: 7
 func TestForeignNodesAreLeftAloneAndNotCounted(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {

@@ -152,8 +152,9 @@ func (d *base) await(ctx context.Context, sess *zk.Session, w *snapshot) error {
 		if due <= now {
 			return nil
 		}
-		// Look at the clock again now and then: it may be set.
-		until, cancel := context.WithTimeout(ctx, min(time.Duration(due-now)*time.Millisecond, time.Minute))
+		// Look at the clock again now and then: it may be set. In nanoseconds a time centuries ahead would overflow.
+		left := time.Duration(min(due-now, time.Minute.Milliseconds())) * time.Millisecond
+		until, cancel := context.WithTimeout(ctx, left)
 		defer cancel()
 		err := at.wait(until)
 		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {

@@ -66,8 +66,11 @@ func (d *base) put(ctx context.Context, prefix string, nodes ...[]byte) error {
 	return d.run(ctx, func(sess *zk.Session) error {
 		for tries := 0; ; tries++ {
 			_, err := d.receipts.do(ctx, sess, nil, ops...)
-			if !errors.Is(err, zk.NoNode) || tries == maxTries {
+			if !errors.Is(err, zk.NoNode) {
 				return err
+			}
+			if tries == maxTries {
+				return attempt.Vanishes(d.dir+"/"+prefix, err)
 			}
 			// The directory never existed, or it is a container of Curator's that the server has removed
 			// (CURATOR-308).

@@ -22,7 +22,10 @@ func (d *base) claim(ctx context.Context, sess *zk.Session, e entry) (*Item, err
 	item := &Item{base: d, sess: sess, entry: e, id: []byte(strings.ReplaceAll(attempt.NewGUID(), "-", ""))}
 	after := context.WithoutCancel(ctx)
 	read, err := item.lock(ctx)
-	if errors.Is(err, zk.NoNode) {
+	for tries := 0; errors.Is(err, zk.NoNode); tries++ {
+		if tries == maxTries {
+			return nil, attempt.Vanishes(item.lockPath(), err)
+		}
 		if err := d.makeDir(after, sess, d.locks); err != nil {
 			return nil, err
 		}

@@ -797,3 +797,35 @@ func TestLockOfAnItemThatIsGoneIsRemoved(t *testing.T) {
 		}
 	})
 }
+
+// An operator deletes the directory of the locks each time a consumer is about to make one in it.
+func TestTakeMakesTheLocksDirectoryAsOftenAsItIsDeleted(t *testing.T) {
+	onAll(t, func(t *testing.T, w *world, k kind) {
+		if !k.locks {
+			t.Skip("items have no locks")
+		}
+		q, operator := w.queue(k), w.Session(t, timeout)
+		fill(t, w.queue(k), 1)
+		deleted := 0
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if deleted == 5 || !slices.ContainsFunc(r.Parts, func(p zktest.Part) bool {
+				return p.Op == zktest.OpCreate && strings.HasPrefix(p.Path, k.lockDir()+"/")
+			}) {
+				return zktest.Pass
+			}
+			deleted++
+			until, proceed := context.WithCancel(t.Context())
+			go func() {
+				defer proceed()
+				if err := operator.Delete(t.Context(), k.lockDir(), -1); err != nil && !errors.Is(err, zk.NoNode) {
+					t.Error(err)
+				}
+			}()
+			return zktest.Until(until)
+		})
+		wantBodies(t, drain(t, q), "body 0")
+		if deleted != 5 {
+			t.Errorf("deleted %d times, want 5", deleted)
+		}
+	})
+}

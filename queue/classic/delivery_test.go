@@ -412,6 +412,21 @@ func TestPollForEndsAtItsTimeAndTellsWhenNobodyAnswered(t *testing.T) {
 	})
 }
 
+func TestPollForWithoutATimeLooksOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := open(t, w, classic.NewSimple, classic.Config{})
+		for _, limit := range []time.Duration{0, -time.Second} {
+			must(t, q.Offer(t.Context(), []byte("ready")))
+			if body, ok, err := q.PollFor(t.Context(), limit); string(body) != "ready" || !ok || err != nil {
+				t.Errorf("within %v: got %q, %v, %v, want the item", limit, body, ok, err)
+			}
+			if _, ok, err := q.PollFor(t.Context(), limit); ok || err != nil {
+				t.Errorf("within %v: got %v, %v, want nothing", limit, ok, err)
+			}
+		}
+	})
+}
+
 func TestLockOfAnItemThatOthersHaveDoneIsNotLeftBehind(t *testing.T) {
 	onAll(t, func(t *testing.T, w *world, k kind) {
 		q, other := w.queue(k), w.queue(k)

@@ -73,8 +73,11 @@ func (q *Simple) Take(ctx context.Context) ([]byte, error) { return bodyOf(q.bas
 var errTimeUp = errors.New("the time to wait for an item is up")
 
 // PollFor is Take, but waits no longer than timeout; then it returns false. It returns an error, and not false, if it
-// could not look because no server answered.
+// could not look because no server answered. If timeout is not positive, PollFor is Poll: it looks once.
 func (q *Simple) PollFor(ctx context.Context, timeout time.Duration) ([]byte, bool, error) {
+	if timeout <= 0 {
+		return q.Poll(ctx)
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeUp)
 	defer cancel()
 	body, err := q.Take(ctx)

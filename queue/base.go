@@ -89,14 +89,32 @@ func (b *base) makeNodes(ctx context.Context, sess *zk.Session) error {
 	if known || b.look {
 		return nil
 	}
+	for tries := 0; ; tries++ {
+		err := b.build(ctx, sess)
+		switch {
+		case err == nil:
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.known = sess
+			return nil
+		case !errors.Is(err, zk.NoNode): // which another client has deleted meanwhile
+			return err
+		case tries == maxBuilds:
+			return attempt.Vanishes(b.layout.path(dirReady), err)
+		}
+	}
+}
+
+// maxBuilds bounds how often the nodes are made again that are deleted meanwhile.
+const maxBuilds = 10
+
+// build creates those of the queue's nodes that do not exist, where it may.
+func (b *base) build(ctx context.Context, sess *zk.Session) error {
 	for _, step := range []func(context.Context, *zk.Session) error{b.mayUse, b.layout.build, b.mayUse} {
 		if err := step(ctx, sess); err != nil {
 			return err
 		}
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.known = sess
 	return nil
 }
 

@@ -87,7 +87,11 @@ func (y *layout) build(ctx context.Context, sess *zk.Session) error {
 	case string(data) == mark:
 	case len(data) == 0 && stat.NumChildren == 0:
 		// Another client has created an empty node for us.
-		if _, err := sess.Set(ctx, y.root, []byte(mark), stat.Version); err != nil {
+		_, err := sess.Set(ctx, y.root, []byte(mark), stat.Version)
+		if errors.Is(err, zk.BadVersion) { // another client has written to it meanwhile
+			return y.build(ctx, sess)
+		}
+		if err != nil {
 			return err
 		}
 	default:

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-a3166700/turnstile/queue"
+	"github.com/seed-a3166700/turnstile/zk"
 	"github.com/seed-a3166700/turnstile/zktest"
 )
 
@@ -298,6 +299,130 @@ func TestSegmentThatIsMadeLateIsNotMadeInALineMadeAnew(t *testing.T) {
 			item := take(t, consumer)
 			wantBody(t, item, want)
 			done(t, item)
+		}
+	})
+}
+
+// An operator deletes the queue's path before any one request, also while the queue makes its nodes.
+func TestWhatAnOperatorDeletesIsMadeAgainWhateverIsUnderWay(t *testing.T) {
+	t.Parallel()
+	for name, do := range map[string]func(context.Context, *queue.Queue) error{
+		"Put": func(ctx context.Context, q *queue.Queue) error {
+			_, err := q.Put(ctx, queue.Message{})
+			return err
+		},
+		"PutOnce": func(ctx context.Context, q *queue.Queue) error {
+			_, _, err := q.PutOnce(ctx, "k", queue.Message{})
+			return err
+		},
+		"Len": func(ctx context.Context, q *queue.Queue) error {
+			_, err := q.Len(ctx)
+			return err
+		},
+		"Purge": func(ctx context.Context, q *queue.Queue) error {
+			_, err := q.Purge(ctx)
+			return err
+		},
+		"Pause":   func(ctx context.Context, q *queue.Queue) error { return q.Pause(ctx, "why") },
+		"Resume":  func(ctx context.Context, q *queue.Queue) error { return q.Resume(ctx) },
+		"SetRate": func(ctx context.Context, q *queue.Queue) error { return q.SetRate(ctx, queue.Rate{}) },
+		"Consume": func(ctx context.Context, q *queue.Queue) error {
+			ctx, stop := context.WithTimeout(ctx, time.Minute)
+			defer stop()
+			return q.Consume(ctx, 1, func(context.Context, *queue.Item) error { return nil })
+		},
+		"Repeat": func(ctx context.Context, q *queue.Queue) error {
+			ctx, stop := context.WithCancel(ctx)
+			defer stop()
+			return q.Repeat(ctx, queue.Periodic{
+				Name: "p", Schedule: every(time.Minute), Message: func(time.Time) queue.Message { return queue.Message{} },
+				Put: func(time.Time, string) { stop() },
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				operator := w.Client(t, 20*time.Second)
+				for step, reached := 1, true; reached; step++ {
+					q, sess := w.queueAndSession()
+					asked := 0
+					w.Control(func(r zktest.Request) zktest.Fault {
+						if r.Session != sess.ID() || r.Seq == 0 {
+							return zktest.Pass
+						}
+						if asked++; asked != step {
+							return zktest.Pass
+						}
+						until, proceed := context.WithCancel(t.Context())
+						go func() {
+							defer proceed()
+							if _, err := operator.DeleteAll(t.Context(), "/queues"); err != nil && !errors.Is(err, zk.NoNode) {
+								t.Error(err)
+							}
+						}()
+						return zktest.Until(until)
+					})
+					if err := do(t.Context(), q); err != nil {
+						t.Errorf("deleted before request %d: %v", step, err)
+					}
+					w.Control(nil)
+					reached = asked >= step
+					if _, err := q.Put(t.Context(), queue.Message{}); err != nil {
+						t.Errorf("after a deletion before request %d: %v", step, err)
+					}
+					if err := q.Close(t.Context()); err != nil {
+						t.Error(err)
+					}
+					if _, err := operator.DeleteAll(t.Context(), "/queues"); err != nil && !errors.Is(err, zk.NoNode) {
+						t.Error(err)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestPathThatIsDeletedForEverEndsAPut(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q, sess := w.queueAndSession()
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Session == sess.ID() && r.Path == root && r.Op == zktest.OpCreate {
+				return zktest.Answer(zk.NoNode)
+			}
+			return zktest.Pass
+		})
+		_, err := q.Put(t.Context(), queue.Message{})
+		if err == nil || !strings.Contains(err.Error(), "vanish as often as they are made") {
+			t.Errorf("got %v, want that the parents vanish", err)
+		}
+	})
+}
+
+// Two clients find a node at the path that is empty, and both make it the queue's.
+func TestEmptyNodeIsMadeAQueueByTwoClients(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		if _, err := w.Session(t, time.Minute).CreateAll(t.Context(), zk.Node{Path: root}, zk.Parents{}); err != nil {
+			t.Fatal(err)
+		}
+		q, sess := w.queueAndSession()
+		until, proceed := context.WithCancel(t.Context())
+		defer proceed()
+		w.Control(func(r zktest.Request) zktest.Fault {
+			if r.Session == sess.ID() && r.Path == root && r.Op == zktest.OpSetData {
+				return zktest.Until(until)
+			}
+			return zktest.Pass
+		})
+		stored := make(chan error, 1)
+		go func() {
+			_, err := q.Put(t.Context(), queue.Message{})
+			stored <- err
+		}()
+		synctest.Wait()
+		put(t, w.queue(queue.Config{}), "quicker", queue.Message{})
+		proceed()
+		if err := <-stored; err != nil {
+			t.Error(err)
 		}
 	})
 }

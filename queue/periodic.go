@@ -114,6 +114,7 @@ func (p *repeater) lead(ctx context.Context, sess *zk.Session) error {
 	}
 	place, err := line.Enter(ctx, sess, &line.Line{
 		Dir:     p.dir,
+		There:   true,
 		Prefix:  func(guid string) string { return guid + "-wait-" },
 		Markers: []line.Marker{"wait-"},
 		Blocks:  func(line.Contender) bool { return true },
@@ -208,7 +209,7 @@ func (p *repeater) last(ctx context.Context, sess *zk.Session) (last int64, vers
 			return last, node.Stat.Version, nil
 		}
 		_, err = p.q.producer.apply(ctx, zk.SetOp(p.dir, data, node.Stat.Version))
-		unknown := zk.OutcomeOf(err) == zk.Unknown && ctx.Err() == nil // the next look tells
+		unknown := errors.Is(err, attempt.ErrUnresolved) && ctx.Err() == nil // the next look tells
 		if err != nil && !unknown && !errors.Is(err, zk.BadVersion) {
 			return 0, 0, err
 		}

@@ -25,6 +25,7 @@ func newWaiter(f *fetcher) *waiter {
 	co := f.co
 	return &waiter{co: co, fetcher: f, line: line.Line{
 		Dir:     co.q.layout.path(dirWaiters),
+		There:   true,
 		Prefix:  func(guid string) string { return guid + "-wait-" },
 		Markers: []line.Marker{"wait-"},
 		Blocks:  func(line.Contender) bool { return true },
@@ -65,6 +66,9 @@ func (w *waiter) wait(ctx context.Context) error {
 func (w *waiter) await(ctx context.Context, cancel func(), wg *sync.WaitGroup) error {
 	if w.place == nil {
 		place, err := line.Enter(ctx, w.co.sess, &w.line)
+		if errors.Is(err, line.ErrGone) {
+			return zk.NoNode // another client has deleted the directory: the next step makes the queue's nodes again
+		}
 		if err != nil {
 			return err
 		}

@@ -552,3 +552,18 @@ func TestRefusalThatPassesEndsNoCampaign(t *testing.T) {
 		})
 	}
 }
+
+func TestResignWaitAfterResignWaitsUnderTheLeadershipsOwnContext(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.candidate("a", elect.Config{})
+		for range 20 {
+			l := win(t, c)
+			if err := l.Resign(); err != nil {
+				t.Fatal(err)
+			}
+			if err := l.ResignWait(l.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

@@ -617,3 +617,20 @@ func TestLockThatTimesOutTellsAHeldLockFromAServerThatIsAway(t *testing.T) {
 		w.Heal()
 	})
 }
+
+// The hold's own context has ended by then, for the very reason that UnlockWait does not mind.
+func TestUnlockWaitAfterUnlockWaitsUnderTheHoldsOwnContext(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		m := w.mutex(lock.Config{})
+		for range 20 {
+			hold := locked(t, m.Lock)
+			if err := hold.Unlock(); err != nil {
+				t.Fatal(err)
+			}
+			if err := hold.UnlockWait(hold.Context()); err != nil {
+				t.Fatal(err)
+			}
+			w.NoNodes(t, path)
+		}
+	})
+}

@@ -10,10 +10,10 @@ import (
 
 // Outlive returns the context of a call that ends something, such as a hold, whose own context ends with the cause
 // ended: callers give such a call that context, or one made from it, because it is the one that they have worked with.
-// What is returned does not end for that cause. It ends as ctx does for any other, and at ctx's deadline. Stop must be
-// called when the call returns.
+// What is returned does not end for that cause, also if ctx has ended for it before the call. It ends as ctx does for
+// any other, and at ctx's deadline. Stop must be called when the call returns.
 func Outlive(ctx context.Context, ended error) (outliving context.Context, stop func()) {
-	if ctx.Done() == nil || ctx.Err() != nil {
+	if ctx.Done() == nil || ctx.Err() != nil && !errors.Is(context.Cause(ctx), ended) {
 		return ctx, func() {}
 	}
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))

@@ -52,9 +52,38 @@ func TestOutliveEndsForEveryOtherCause(t *testing.T) {
 			t.Errorf("got %v at a deadline with a cause of its own", context.Cause(out))
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
-		cancel(errEnded)
+		cancel(errOther)
 		if out, _ := attempt.Outlive(ctx, errEnded); out.Err() == nil {
 			t.Error("a context that had ended before the call has not ended")
 		}
 	})
+}
+
+// As with UnlockWait under the hold's context after Unlock.
+func TestOutliveGoesOnAfterAnEarlierEndForTheCause(t *testing.T) {
+	t.Parallel()
+	errEnded := errors.New("ended")
+	synctest.Test(t, func(t *testing.T) {
+		own, end := context.WithCancelCause(t.Context())
+		end(errEnded)
+		out, stop := attempt.Outlive(own, errEnded)
+		time.Sleep(time.Second)
+		if err := out.Err(); err != nil {
+			t.Errorf("got %v, want a context that goes on", err)
+		}
+		stop()
+	})
+}
+
+func TestRemovalThatIsDoneIsNoFailureAfterTheEndOfTheContext(t *testing.T) {
+	t.Parallel()
+	r := attempt.NewRemoval(nil)
+	r.End(nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 100 {
+		if err := r.Wait(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -25,8 +25,12 @@ func (r *Removal) Wait(ctx context.Context) error {
 	}
 	select {
 	case <-r.done:
-		return r.err
 	case <-ctx.Done():
+	}
+	select {
+	case <-r.done: // also if ctx has ended
+		return r.err
+	default:
 		return context.Cause(ctx)
 	}
 }

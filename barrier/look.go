@@ -4,6 +4,7 @@ package barrier
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/seed-a3166700/turnstile/internal/attempt"
@@ -70,6 +71,9 @@ func (l *look) get(ctx context.Context) (sight, error) {
 	}
 	if s.names, s.last, err = l.count(ctx); err != nil {
 		s.watch.Close()
+	}
+	if errors.Is(err, zk.NoNode) { // and so is all that was below the barrier's node
+		err = attempt.ErrGone
 	}
 	return s, err
 }

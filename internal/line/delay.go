@@ -212,6 +212,9 @@ func (p *position) leaveMark(ctx context.Context, dir string) (count, idle []str
 				return nil, err
 			}
 			children, err := listed.Get(ctx)
+			if errors.Is(err, zk.NoNode) { // another client has deleted the directory meanwhile, and our mark
+				continue
+			}
 			return children.Names, err
 		}
 	})
@@ -285,7 +288,10 @@ func (p *position) lostNow(
 	old := make(map[string]zk.Data) // what was noticed was like this
 	for mark, f := range attempt.Each(sess, marks, ask) {
 		read, err := f.Get(ctx)
-		if errors.Is(err, zk.NoNode) && mark != p.mark {
+		if errors.Is(err, zk.NoNode) {
+			if mark == p.mark { // another client has deleted it
+				return nil, ErrGone
+			}
 			continue
 		}
 		node, nodeErr := nodes[mark].Get(ctx)

@@ -191,7 +191,8 @@ func (p *Pool) exchange(ctx context.Context, own *Own, n int, t tally) (*Own, er
 		}
 		listed.Names, _, err = own.sess.Children(ctx, p.Leases.Dir)
 	}
-	if err == nil && p.upTo(leases, listed.Names) > t.limit {
+	gone := errors.Is(err, zk.NoNode) // another client has deleted the leases' directory, and ours
+	if gone || err == nil && p.upTo(leases, listed.Names) > t.limit {
 		err = ErrGone
 	}
 	if err != nil {

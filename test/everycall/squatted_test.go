@@ -11,6 +11,7 @@ import (
 	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/lock"
 	"github.com/seed-a3166700/turnstile/zk"
+	"github.com/seed-a3166700/turnstile/zktest"
 )
 
 type onACL func(ctx context.Context, c *zk.Client, path string, acl []zk.ACL) error
@@ -127,4 +128,50 @@ func TestHolderWhereOthersMayWriteIsRefused(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An operator deletes the tree before any one request of a call. What is lost by that begins again, or is told as lost.
+func TestDeletionByHandEndsNoCallWithABareRefusal(t *testing.T) {
+	each(t, func(t *testing.T, c call) {
+		recipe, _, _ := strings.Cut(c.name, ".")
+		if recipe != "lock" && recipe != "elect" && recipe != "barrier" || c.name == "lock.Revoke" {
+			t.Skip("other recipes have tests of their own; a Revoke loses its record")
+		}
+		inWorld(t, func(t *testing.T, w *world) {
+			operator := w.Client(t, timeout)
+			self, err := operator.Session(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for step, reached := 1, true; reached && step <= maxRequests; step++ {
+				client, asked := w.Client(t, timeout), 0
+				w.Control(func(r zktest.Request) zktest.Fault {
+					if r.Session == self.ID() || r.Seq == 0 {
+						return zktest.Pass
+					}
+					if asked++; asked != step {
+						return zktest.Pass
+					}
+					until, proceed := context.WithCancel(t.Context())
+					go func() {
+						defer proceed()
+						_, _ = operator.DeleteAll(t.Context(), "/app") // another party may make nodes meanwhile
+					}()
+					return zktest.Until(until)
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				err := c.do(ctx, args{client: client, path: path, data: []byte("data")})
+				cancel()
+				if errors.Is(err, zk.NoNode) {
+					t.Errorf("deleted before request %d: %v", step, err)
+				}
+				reached = asked >= step
+				w.Control(nil)
+				_ = client.Close() // it may be in the middle of something
+				if _, err := operator.DeleteAll(t.Context(), "/app"); err != nil && !errors.Is(err, zk.NoNode) {
+					t.Error(err)
+				}
+			}
+		})
+	})
 }

@@ -57,6 +57,14 @@ func (l Layout) fits(v int64) bool {
 	return l != Int || v >= math.MinInt32 && v <= math.MaxInt32
 }
 
+// largest is the layout's largest value.
+func (l Layout) largest() int64 {
+	if l == Int {
+		return math.MaxInt32
+	}
+	return math.MaxInt64
+}
+
 // decode reads a number. Nothing is 0: kazoo makes its node empty at first.
 func (l Layout) decode(path string, data []byte) (int64, error) {
 	switch {

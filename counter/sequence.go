@@ -89,8 +89,8 @@ func (s *Sequence) Close(ctx context.Context) error {
 func (s *Sequence) Path() string { return s.counter.Path() }
 
 // Next returns an id that no other call gets. As a rule it is at hand, and Next does not look at ctx. Otherwise it
-// waits until ids are claimed or ctx ends. Its other errors are those of Counter.Add. If it returns one, no id is given
-// out twice for that; some may be lost.
+// waits until ids are claimed or ctx ends. It returns ErrOverflow when the layout's last id is given out. Its other
+// errors are those of Counter.Add. If it returns one, no id is given out twice for that; some may be lost.
 func (s *Sequence) Next(ctx context.Context) (int64, error) {
 	for {
 		s.mu.Lock()
@@ -155,10 +155,14 @@ func (s *Sequence) run(ctx context.Context, c *claim, blocks int64) {
 	if n/blocks != s.block || s.block > math.MaxInt64/maxBlocks {
 		n = s.block
 	}
-	end, err := s.counter.Add(ctx, n)
-	if errors.Is(err, ErrOverflow) && n > s.block { // the last ids
-		n = s.block
-		end, err = s.counter.Add(ctx, n)
+	limit := s.counter.layout.largest()
+	end, added, err := s.counter.AddUpTo(ctx, n, limit)
+	for err == nil && !added { // the last ids, as far as other claims leave any
+		if n = limit - end; n == 0 {
+			err = s.counter.reg.failed("claim ids of", ErrOverflow)
+			break
+		}
+		end, added, err = s.counter.AddUpTo(ctx, n, limit)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,6 +171,8 @@ func (s *Sequence) run(ctx context.Context, c *claim, blocks int64) {
 		s.spans = append(s.spans, span{end - n + 1, n})
 		s.left += n
 		s.low = n / 2
+	} else if errors.Is(err, ErrOverflow) {
+		s.low = 0 // no more ahead
 	}
 	close(c.done)
 }

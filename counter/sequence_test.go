@@ -223,13 +223,41 @@ func TestSequenceEndsWithAnErrorAndTheLastIds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		must(t, w.counter(counter.Config{}).Set(t.Context(), math.MaxInt64-25))
 		s := w.sequence(w.Client(t, timeout), 10)
-		for want := int64(math.MaxInt64 - 24); want <= math.MaxInt64-5; want++ {
+		for want := int64(math.MaxInt64 - 24); want > 0; want++ { // until it wraps
 			if got := next(t, s); got != want {
 				t.Fatalf("got %d, want %d", got, want)
 			}
 		}
 		if _, err := s.Next(t.Context()); !errors.Is(err, counter.ErrOverflow) {
 			t.Errorf("got %v, want ErrOverflow", err)
+		}
+	})
+}
+
+// Promise: 14
+func TestSequenceGivesOutTheLastIdsOfItsLayout(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		cfg := counter.Config{Layout: counter.Int}
+		must(t, w.counter(cfg).Set(t.Context(), math.MaxInt32-1500))
+		s, err := counter.NewSequence(w.Client(t, timeout), path, counter.SequenceConfig{Layout: counter.Int})
+		must(t, err)
+		asked := 0
+		w.Control(func(r zktest.Request) zktest.Fault {
+			asked = r.Seq
+			return zktest.Pass
+		})
+		for want := int64(math.MaxInt32 - 1499); want <= math.MaxInt32; want++ {
+			if got := next(t, s); got != want {
+				t.Fatalf("got %d, want %d", got, want)
+			}
+		}
+		if asked > 60 {
+			t.Errorf("%d requests for 1,500 ids, want none for each of the last ones", asked)
+		}
+		for range 2 {
+			if _, err := s.Next(t.Context()); !errors.Is(err, counter.ErrOverflow) {
+				t.Errorf("got %v, want ErrOverflow", err)
+			}
 		}
 	})
 }

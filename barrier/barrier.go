@@ -129,7 +129,8 @@ func NewBarrier(client *zk.Client, path string, cfg Config) (*Barrier, error) {
 // Set puts the barrier up. It is no error if it is up already. The barrier belongs to no session: it stays up until
 // Remove is called, even if the caller dies. If Set returns an error, the barrier may or may not be up.
 //
-// Set changes nothing and returns zk.NotEmpty if the node has children, because it is another recipe's then.
+// Set changes nothing if the node is another recipe's: it returns zk.NotEmpty if the node has children, and
+// zk.NodeExists if it is ephemeral, such as a held lock.Simple.
 //
 // If there is an empty node that may be another recipe's directory, which servers remove when nothing is below it, Set
 // gives it a child, __keep__. Remove deletes that, too; kazoo and Curator cannot.
@@ -156,6 +157,9 @@ func (b *Barrier) secure(ctx context.Context, sess *zk.Session) error {
 		return err
 	}
 	data, stat, err := sess.Get(ctx, b.path)
+	if err == nil {
+		err = attempt.Lasting(b.path, stat)
+	}
 	if err == nil && stat.NumChildren > 0 {
 		err = b.foreign(ctx, sess)
 	}
@@ -195,10 +199,17 @@ func (b *Barrier) makeParents(ctx context.Context, sess *zk.Session) error {
 
 // Remove takes the barrier down and so lets all who wait go on. It is no error if it is down already. If Remove returns
 // an error, the barrier may or may not be up: it is, and nothing was changed, with zk.NotEmpty, if others have made
-// nodes below it.
+// nodes below it. It leaves an ephemeral node, as Set does.
 func (b *Barrier) Remove(ctx context.Context) error {
 	_, err := run(ctx, &b.base, func(sess *zk.Session) (none struct{}, err error) {
-		switch err = attempt.DeleteSecured(ctx, sess, b.path, -1); {
+		stat, _, err := sess.Exists(ctx, b.path)
+		if err == nil {
+			err = attempt.Lasting(b.path, stat)
+		}
+		if err != nil {
+			return none, err
+		}
+		switch err = attempt.DeleteSecured(ctx, sess, b.path, -1); { // a server that lags behind may not know the node
 		case errors.Is(err, zk.NoNode):
 			err = nil
 		case errors.Is(err, zk.NotEmpty):

@@ -106,6 +106,24 @@ func TestADirectoryOfAnotherRecipeIsNoBarrier(t *testing.T) {
 	})
 }
 
+func TestANodeThatGoesWithASessionIsNoBarrier(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		b, sess := w.barrier(w.Client(t, timeout)), w.Session(t, timeout)
+		w.create("/app")
+		_, err := sess.Create(t.Context(), path, []byte("holder"), zk.Ephemeral)
+		must(t, err)
+		for name, call := range map[string]func(context.Context) error{"Set": b.Set, "Remove": b.Remove} {
+			err := call(t.Context())
+			if !errors.Is(err, zk.NodeExists) || !strings.Contains(err.Error(), "path of its own") {
+				t.Errorf("got %v from %s, want what to do about the other program's node", err, name)
+			}
+		}
+		must(t, sess.Delete(t.Context(), path, -1))
+		must(t, b.Set(t.Context()))
+		must(t, b.Remove(t.Context()))
+	})
+}
+
 func TestWaitGoesOnWhenTheBarrierIsWrittenTo(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		b := w.barrier(w.Client(t, timeout))

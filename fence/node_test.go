@@ -232,6 +232,12 @@ func TestNodeThatIsSomethingElseIsLeftAlone(t *testing.T) {
 		if err := node(t, "/config").Raise(t.Context(), sess, 1); !errors.Is(err, fence.ErrBadToken) {
 			t.Errorf("got %v, want an error", err)
 		}
+		if _, err := sess.Create(t.Context(), "/holder", []byte("5"), zk.Ephemeral); err != nil {
+			t.Fatal(err)
+		}
+		if err := node(t, "/holder").Raise(t.Context(), sess, 9); !errors.Is(err, zk.NodeExists) {
+			t.Errorf("got %v at an ephemeral node, want zk.NodeExists", err)
+		}
 		if data, _, _ := sess.Get(t.Context(), "/config"); string(data) != "colour=blue" {
 			t.Errorf("got data %s, want it unchanged", data)
 		}

@@ -39,6 +39,16 @@ func Secure(ctx context.Context, sess *zk.Session, path string, acl []zk.ACL) er
 	}
 }
 
+// Lasting returns an error if a node that exists is to hold what lasts, but goes with a session. Nodes with a TTL look
+// like others, as containers do.
+func Lasting(path string, stat zk.Stat) error {
+	if stat.EphemeralOwner == 0 {
+		return nil
+	}
+	const text = "%w: %s is an ephemeral node that another program has made (session 0x%x); use a path of its own"
+	return fmt.Errorf(text, zk.NodeExists, path, uint64(stat.EphemeralOwner))
+}
+
 // Secured asks whether the node at path has the child that Secure gives it.
 func Secured(b *zk.Batch, path string) *zk.Future[zk.Existence] { return b.Exists(keeper(path)) }
 

@@ -19,6 +19,9 @@ import (
 // server, in front of the session's pings.
 const asking = 512
 
+// errExited is how a Run ends whose work panics or leaves by runtime.Goexit, as t.FailNow does.
+var errExited = errors.New("member: work has ended its goroutine")
+
 // errEnded is the cause of the contexts of a Run that has failed.
 var errEnded = errors.New("the partitioner's run has ended")
 
@@ -30,6 +33,7 @@ var errEnded = errors.New("the partitioner's run has ended")
 // Loss of the session is no end: the items are asked for again under the next session, and work is called again for
 // those that come back. If work returns nil before its context has ended, the item stays with this member, idle, until
 // it must go. If it returns an error then, Run ends with that error; what it returns later is told to Hooks.Lost alone.
+// Run also ends with an error if work leaves by runtime.Goexit.
 //
 // A server that refuses to let the member join ends Run with the refusal. A later one, or one about an item, ends
 // nothing: it is told to Hooks.Refused, the item has no owner meanwhile, and Run tries again after pauses.
@@ -211,12 +215,15 @@ func (r *partition) begin(item string) {
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	r.tasks[item] = cancel
 	go func() { // Run waits for what it sends last
-		err := r.keep(ctx, item)
-		cancel(nil)
-		if err != nil {
-			r.end(err)
-		}
-		r.ended <- item
+		err := errExited
+		defer func() {
+			cancel(nil)
+			if err != nil {
+				r.end(err)
+			}
+			r.ended <- item
+		}()
+		err = r.keep(ctx, item)
 	}()
 }
 
@@ -290,7 +297,7 @@ func (r *partition) stand(ctx context.Context, sess *zk.Session, l *itemLine) (*
 }
 
 // call calls work for one share. It returns an error that ends Run.
-func (r *partition) call(ctx context.Context, item string, ownership *line.Ownership) (failed error) {
+func (r *partition) call(ctx context.Context, item string, ownership *line.Ownership) error {
 	owned, _ := ownership.NewContext() // ends with the ownership
 	within, stop := line.Within(owned, ctx)
 	defer stop()
@@ -301,23 +308,25 @@ func (r *partition) call(ctx context.Context, item string, ownership *line.Owner
 		return nil
 	}
 	r.p.own(s)
+	cause, fnErr := errExited, errExited
+	defer func() { // also when work does not return
+		r.p.disown(s)
+		ownership.Release(cause)
+		if hooks.Lost != nil {
+			hooks.Lost(item, cause, fnErr)
+		}
+	}()
 	if hooks.Gained != nil {
 		hooks.Gained(s)
 	}
-	fnErr := r.work(within, s)
-	cause := fnErr
+	fnErr = r.work(within, s)
+	cause = fnErr
 	if fnErr == nil || within.Err() != nil {
 		<-within.Done() // the item stays, idle
 		cause = context.Cause(within)
-	} else {
-		failed = fnErr
+		return nil
 	}
-	r.p.disown(s)
-	ownership.Release(cause)
-	if hooks.Lost != nil {
-		hooks.Lost(item, cause, fnErr)
-	}
-	return failed
+	return fnErr
 }
 
 func (p *Partitioner) own(s *Share) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -650,4 +651,34 @@ func TestParentsOfItemsLastIfTheyHaveAnACL(t *testing.T) {
 			mu.Unlock()
 		}
 	})
+}
+
+// As t.FailNow does in work.
+func TestRunEndsAndItemsPassOnWhenWorkLeavesByGoexit(t *testing.T) {
+	t.Parallel()
+	zktest.Bubble(t, func(t *testing.T, srv *zktest.Server) {
+		p, err := member.NewPartitioner(srv.Client(t, time.Minute), "/share", "a", []string{"x", "y"},
+			member.PartitionerConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() {
+			ended <- p.Run(t.Context(), func(context.Context, *member.Share) error {
+				runtime.Goexit()
+				return nil
+			})
+		}()
+		select {
+		case err := <-ended:
+			if err == nil {
+				t.Error("got no error, want that work has not returned")
+			}
+		case <-time.After(time.Hour):
+			t.Fatal("Run has not ended")
+		}
+		srv.NoNodes(t, "/share/party")
+		srv.NoNodes(t, "/share/locks/x")
+		srv.NoNodes(t, "/share/locks/y")
+	}, zktest.SessionTimeouts(100*time.Millisecond, time.Hour))
 }

@@ -33,7 +33,8 @@ func (e *RejectError) Unwrap() error { return e.Err }
 // The error of handle decides what becomes of the item: nil is Done, a *RejectError is Reject, any other error is Fail,
 // which a *RetryError tells when the item is ready again. If handle has finished the item itself, its error does not
 // matter; if it has left a call that finishes the item, it decides when that has failed. Consume does not recover a
-// panic of handle: the item is delivered again when the session has ended.
+// panic of handle: the item is delivered again when the session has ended. If handle leaves by runtime.Goexit the item
+// has failed, and Consume returns an error.
 //
 // The context of handle has the values of ctx and ends when the claim is lost; it does not end with ctx. If the claim
 // is lost, the item goes to another consumer, whatever handle returns.
@@ -55,14 +56,21 @@ func (q *Queue) Consume(ctx context.Context, n int, handle func(ctx context.Cont
 	errs := make([]error, n)
 	for i := range n {
 		wg.Go(func() {
-			if errs[i] = q.work(ctx, handle); errs[i] != nil {
-				stop()
-			}
+			errs[i] = q.failed("consume", errExited)
+			defer func() {
+				if errs[i] != nil {
+					stop()
+				}
+			}()
+			errs[i] = q.work(ctx, handle)
 		})
 	}
 	wg.Wait()
 	return errors.Join(errs...)
 }
+
+// errExited is how an attempt fails whose handler panics or leaves by runtime.Goexit, as t.FailNow does.
+var errExited = errors.New("the handler has ended its goroutine")
 
 // work is one goroutine of Consume.
 func (q *Queue) work(ctx context.Context, handle func(ctx context.Context, item *Item) error) error {
@@ -84,7 +92,14 @@ func (q *Queue) work(ctx context.Context, handle func(ctx context.Context, item 
 func (it *Item) handle(ctx context.Context, f func(ctx context.Context, item *Item) error) error {
 	values := context.WithoutCancel(ctx)
 	late := it.failWhenLate(values)
+	returned := false
+	defer func() {
+		if !returned { // a panic must not wait for a server
+			it.co.q.background(func() { _ = it.settle(func() error { return it.Fail(values, errExited) }) })
+		}
+	}()
 	err := f(workContext{it.Context(), values}, it)
+	returned = true
 	if failed, lateErr := late(); failed {
 		return lateErr
 	}

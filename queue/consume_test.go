@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"testing"
 	"time"
 
@@ -83,4 +84,24 @@ func TestRetryTakesAnyTime(t *testing.T) {
 			})
 		})
 	}
+}
+
+// As t.FailNow and t.Skip do.
+func TestItemFailsWhoseHandlerLeavesByGoexit(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		q := w.queue(queue.Config{})
+		put(t, q, "x", queue.Message{})
+		err := q.Consume(t.Context(), 2, func(context.Context, *queue.Item) error {
+			runtime.Goexit()
+			return nil
+		})
+		if err == nil {
+			t.Error("got no error, want that the handler has not returned")
+		}
+		item := take(t, w.queue(queue.Config{}))
+		if item.Attempt() != 2 || len(item.Failures()) != 1 {
+			t.Errorf("got attempt %d after failures %v, want the second one", item.Attempt(), item.Failures())
+		}
+		done(t, item)
+	})
 }

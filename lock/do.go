@@ -59,7 +59,7 @@ func do(
 	work, stop := line.Within(h.Context(), ctx)
 	defer stop()
 	if work.Err() != nil { // Lock can return a hold although ctx has just ended
-		return context.Cause(work)
+		return fmt.Errorf("lock: hold of %s: %w", h.Path(), context.Cause(work))
 	}
 	return f(work, h)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -236,6 +237,21 @@ func TestDoTellsOfARevocationIfTheFunctionFails(t *testing.T) {
 				!fails && err != nil {
 				t.Errorf("fails %v: got %v", fails, err)
 			}
+		}
+	})
+}
+
+func TestDoTellsTheLockWhoseHoldEndsBeforeTheFunction(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		why := errors.New("why")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		m := w.mutex(lock.Config{Hooks: lock.Hooks{Acquired: func(context.Context, lock.Event) { cancel(why) }}})
+		err := m.Do(ctx, func(context.Context, *lock.Hold) error {
+			t.Error("the function was called")
+			return nil
+		})
+		if !errors.Is(err, why) || !strings.HasPrefix(err.Error(), "lock: ") || !strings.Contains(err.Error(), path) {
+			t.Errorf("got %v, want the cause with the package and the path", err)
 		}
 	})
 }

@@ -124,15 +124,17 @@ type Leased struct {
 // another lease is free. If it has two, because a program of kazoo's took the second, one is given up.
 func (l *Lease) Take(ctx context.Context) (Leased, error) {
 	if l.cfg.Count == 0 {
-		return l.take(ctx, 0, nil)
+		leased, err := l.take(ctx, 0, nil)
+		return leased, l.failed(err)
 	}
-	return under(ctx, l, &l.lock, func(ctx context.Context, lock *line.Own) (Leased, error) {
+	leased, err := under(ctx, l, &l.lock, func(ctx context.Context, lock *line.Own) (Leased, error) {
 		leased, err := l.search(ctx, lock)
 		if errors.Is(err, errSearch) {
 			err = attempt.ErrGone // another search may have begun
 		}
 		return leased, err
 	})
+	return leased, l.failed(err)
 }
 
 // search takes a lease of several. The lock makes sure that no other call for this holder does so meanwhile.
@@ -194,7 +196,7 @@ func (l *Lease) search(ctx context.Context, lock *line.Own) (Leased, error) {
 // lease lasts until its time is over.
 func (l *Lease) Release(ctx context.Context) error {
 	if l.cfg.Count == 0 {
-		return l.give(ctx, 0, nil)
+		return l.failed(l.give(ctx, 0, nil))
 	}
 	_, err := under(ctx, l, &l.lock, func(ctx context.Context, lock *line.Own) (none struct{}, err error) {
 		for i := range l.slots {
@@ -208,14 +210,14 @@ func (l *Lease) Release(ctx context.Context) error {
 		}
 		return none, nil
 	})
-	return err
+	return l.failed(err)
 }
 
 // under calls f while it holds a lock. If the session ends meanwhile it begins again under the next one.
 func under[T any](
 	ctx context.Context, l *Lease, at *line.Line, f func(context.Context, *line.Own) (T, error),
 ) (T, error) {
-	got, err := attempt.Run(ctx, l.client, func(sess *zk.Session) (none T, err error) {
+	return attempt.Run(ctx, l.client, func(sess *zk.Session) (none T, err error) {
 		own, err := line.Enter(ctx, sess, at)
 		if err != nil {
 			return none, err
@@ -226,10 +228,14 @@ func under[T any](
 		}
 		return f(ctx, own)
 	})
-	if err != nil && !errors.Is(err, ErrLeased) {
-		err = fmt.Errorf("member: %s: %w", l.path, attempt.Explain(l.client, err))
+}
+
+// failed says of which lease an error is.
+func (l *Lease) failed(err error) error {
+	if err == nil || errors.Is(err, ErrLeased) {
+		return err
 	}
-	return got, err
+	return fmt.Errorf("member: %s: %w", l.path, attempt.Explain(l.client, err))
 }
 
 // take takes one lease, if no other holder has it, and as long as the search's lock is held, if there is one.

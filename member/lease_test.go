@@ -416,3 +416,21 @@ func TestBadInputOfLeasesIsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestErrorOfOneOfSeveralLeasesNamesThemOnce(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	l := lease(t, srv.Client(t, time.Minute), "a", 2, newClock())
+	srv.Control(func(r zktest.Request) zktest.Fault {
+		for _, part := range r.Parts {
+			if part.Op == zktest.OpCreate && strings.HasSuffix(part.Path, "/lease_holder") {
+				return zktest.Answer(zk.NoAuth)
+			}
+		}
+		return zktest.Pass
+	})
+	_, err := l.Take(within(t))
+	if !errors.Is(err, zk.NoAuth) || strings.Count(err.Error(), "member: ") != 1 {
+		t.Errorf("got %v, want the refusal, and the package's name once", err)
+	}
+}

@@ -18,7 +18,7 @@ const (
 	// LeaderLatch is the layout of Curator's LeaderLatch: nodes _c_UUID-latch-SEQ.
 	LeaderLatch Layout = iota
 	// LeaderSelector is the layout of Curator's LeaderSelector: nodes _c_UUID-lock-SEQ, as a mutex has. Holders of a
-	// lock at the path keep candidates waiting, and leaders keep lockers waiting.
+	// lock.Mutex at the path keep candidates waiting, and leaders keep its lockers waiting; an RWMutex ignores both.
 	LeaderSelector
 	// KazooElection is the layout of kazoo's Election and Lock: nodes _c_UUID-__lock__SEQ. Parents stay when they are
 	// empty, because kazoo does not create them again.

@@ -41,7 +41,8 @@ func StoredLimit(permits int) Limit { return Limit{permits: permits, stored: tru
 // WatchedLimit is the number in the node at path, in the form of Curator's SharedCount: four bytes, big-endian. A
 // counter.Counter with the layout counter.Int writes it. When it is raised, waiters come in; when it is lowered,
 // holders keep their permits, and no waiter comes in until there are fewer. Permits are given out only under the number
-// that the node has at that moment. Zero lets no one in.
+// that the node has at that moment. Zero lets no one in. Without a node Acquire returns an error, also if the node is
+// deleted while it waits.
 func WatchedLimit(path string) Limit { return Limit{path: path} }
 
 // check says what is wrong with the limit of a semaphore at path.

@@ -96,7 +96,8 @@ func (s *Semaphore) Path() string { return s.name }
 //
 // Acquire returns an error at once if n can never be served: if it is less than one, larger than the limit or larger
 // than MaxPermits, or if the nodes of n permits do not fit into one request of half a mebibyte. A watched limit may
-// still be raised, so a larger request waits, and others behind it. All other errors are those of Mutex.Lock.
+// still be raised, so a larger request waits, and others behind it; it must exist all the time, or Acquire returns an
+// error. All other errors are those of Mutex.Lock.
 func (s *Semaphore) Acquire(ctx context.Context, n int) (*Hold, error) {
 	s.mu.Lock()
 	t := s.tickets.draw()

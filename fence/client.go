@@ -7,7 +7,12 @@ import (
 )
 
 // SetHeader sets the header of r that carries the token.
-func SetHeader(r *http.Request, token Token) { r.Header.Set(Header, FormatToken(token)) }
+func SetHeader(r *http.Request, token Token) {
+	if r.Header == nil {
+		r.Header = make(http.Header)
+	}
+	r.Header.Set(Header, FormatToken(token))
+}
 
 // Transport is an http.RoundTripper that sets the token's header on every request. Use a new Transport for each hold;
 // they may share their Base.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -78,3 +79,21 @@ func TestTransportReplacesAnotherToken(t *testing.T) {
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestRequestWithoutHeadersGetsTheToken(t *testing.T) {
+	t.Parallel()
+	r := &http.Request{URL: &url.URL{Scheme: "http", Host: "x"}}
+	sent := ""
+	transport := &fence.Transport{Token: 5, Base: roundTrip(func(r *http.Request) (*http.Response, error) {
+		sent = r.Header.Get(fence.Header)
+		return &http.Response{Body: http.NoBody}, nil
+	})}
+	res, err := transport.RoundTrip(r)
+	if err != nil || sent != "5" || r.Header != nil {
+		t.Errorf("got %v, token %q and the caller's headers %v, want 5 in a copy", err, sent, r.Header)
+	}
+	_ = res.Body.Close()
+	if fence.SetHeader(r, 6); r.Header.Get(fence.Header) != "6" {
+		t.Errorf("got headers %v, want the token 6", r.Header)
+	}
+}

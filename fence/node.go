@@ -32,8 +32,9 @@ type Node struct {
 
 // NewNode returns the fence at path. The first token creates the node and missing parents as persistent nodes with the
 // given ACL; a nil ACL allows everything to all clients. The node must not be below a lock's path, and deleting it
-// would forget the token. An ephemeral node is refused with zk.NodeExists, and one with a TTL must not be there. If the node has children, or another recipe has made it, Write gives it a child, __keep__,
-// without which servers may remove it. NewNode returns an error if path is invalid.
+// would forget the token: so an ephemeral node is refused with zk.NodeExists, and one with a TTL must not be there. If
+// the node has children, or another recipe has made it, Write gives it a child, __keep__, without which servers may
+// remove it. NewNode returns an error if path is invalid.
 func NewNode(path string, acl []zk.ACL) (*Node, error) {
 	if err := attempt.PathArgs("fence", path, acl); err != nil {
 		return nil, err

@@ -335,8 +335,9 @@ func TestWhatAnOperatorDeletesIsMadeAgainWhateverIsUnderWay(t *testing.T) {
 			ctx, stop := context.WithCancel(ctx)
 			defer stop()
 			return q.Repeat(ctx, queue.Periodic{
-				Name: "p", Schedule: every(time.Minute), Message: func(time.Time) queue.Message { return queue.Message{} },
-				Put: func(time.Time, string) { stop() },
+				Name: "p", Schedule: every(time.Minute),
+				Message: func(time.Time) queue.Message { return queue.Message{} },
+				Put:     func(time.Time, string) { stop() },
 			})
 		},
 	} {
@@ -356,7 +357,8 @@ func TestWhatAnOperatorDeletesIsMadeAgainWhateverIsUnderWay(t *testing.T) {
 						until, proceed := context.WithCancel(t.Context())
 						go func() {
 							defer proceed()
-							if _, err := operator.DeleteAll(t.Context(), "/queues"); err != nil && !errors.Is(err, zk.NoNode) {
+							_, err := operator.DeleteAll(t.Context(), "/queues")
+							if err != nil && !errors.Is(err, zk.NoNode) {
 								t.Error(err)
 							}
 						}()

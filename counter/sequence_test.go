@@ -252,6 +252,7 @@ func TestSequenceGivesOutTheLastIdsOfItsLayout(t *testing.T) {
 				t.Fatalf("got %d, want %d", got, want)
 			}
 		}
+		w.Control(nil)
 		if asked > 60 {
 			t.Errorf("%d requests for 1,500 ids, want none for each of the last ones", asked)
 		}

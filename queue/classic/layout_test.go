@@ -227,7 +227,9 @@ func TestConsumerWaitsForAnItemThatIsDueInCenturies(t *testing.T) {
 			}
 			return zktest.Pass
 		})
-		if _, err := q.Take(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		_, err := q.Take(ctx)
+		w.Control(nil)
+		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v after %d requests, want DeadlineExceeded", err, asked)
 		}
 	})

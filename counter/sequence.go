@@ -89,7 +89,7 @@ func (s *Sequence) Close(ctx context.Context) error {
 func (s *Sequence) Path() string { return s.counter.Path() }
 
 // Next returns an id that no other call gets. As a rule it is at hand, and Next does not look at ctx. Otherwise it
-// waits until ids are claimed or ctx ends. It returns ErrOverflow when the layout's last id is given out. Its other
+// waits until ids are claimed or ctx ends. It returns ErrOverflow once the last id has been given out. Its other
 // errors are those of Counter.Add. If it returns one, no id is given out twice for that; some may be lost.
 func (s *Sequence) Next(ctx context.Context) (int64, error) {
 	for {

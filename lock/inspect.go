@@ -232,6 +232,9 @@ func inspectPermits(ctx context.Context, sess *zk.Session, path string) ([]Conte
 		for i := range found {
 			found[i].Kind, found[i].Holder = Permit, nodes.dir == leasesDir
 			found[i].MayHold, found[i].Group = false, 0
+			if found[i].Holder {
+				found[i].Behind = ""
+			}
 		}
 		if n := len(list); n > 0 && len(found) > 0 && nodes.dir == queueDir && list[n-1].pending(found[0]) {
 			list = list[:n-1]

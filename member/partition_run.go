@@ -19,7 +19,7 @@ import (
 // server, in front of the session's pings.
 const asking = 512
 
-// errExited is how a Run ends whose work panics or leaves by runtime.Goexit, as t.FailNow does.
+// errExited is how a Run ends whose work leaves by runtime.Goexit, as t.FailNow does.
 var errExited = errors.New("member: work has ended its goroutine")
 
 // errEnded is the cause of the contexts of a Run that has failed.
@@ -217,6 +217,7 @@ func (r *partition) begin(item string) {
 	go func() { // Run waits for what it sends last
 		err := errExited
 		defer func() {
+			repanic(recover())
 			cancel(nil)
 			if err != nil {
 				r.end(err)
@@ -309,7 +310,8 @@ func (r *partition) call(ctx context.Context, item string, ownership *line.Owner
 	}
 	r.p.own(s)
 	cause, fnErr := errExited, errExited
-	defer func() { // also when work does not return
+	defer func() { // also when work leaves by Goexit
+		repanic(recover())
 		r.p.disown(s)
 		ownership.Release(cause)
 		if hooks.Lost != nil {
@@ -327,6 +329,13 @@ func (r *partition) call(ctx context.Context, item string, ownership *line.Owner
 		return nil
 	}
 	return fnErr
+}
+
+// repanic goes on with a panic that was recovered, if there was one: then nothing of ours may come before the crash.
+func repanic(recovered any) {
+	if recovered != nil {
+		panic(recovered)
+	}
 }
 
 func (p *Partitioner) own(s *Share) {

@@ -69,7 +69,7 @@ func (q *Queue) Consume(ctx context.Context, n int, handle func(ctx context.Cont
 	return errors.Join(errs...)
 }
 
-// errExited is how an attempt fails whose handler panics or leaves by runtime.Goexit, as t.FailNow does.
+// errExited is how an attempt fails whose handler leaves by runtime.Goexit, as t.FailNow does.
 var errExited = errors.New("the handler has ended its goroutine")
 
 // work is one goroutine of Consume.
@@ -94,8 +94,14 @@ func (it *Item) handle(ctx context.Context, f func(ctx context.Context, item *It
 	late := it.failWhenLate(values)
 	returned := false
 	defer func() {
-		if !returned { // a panic must not wait for a server
-			it.co.q.background(func() { _ = it.settle(func() error { return it.Fail(values, errExited) }) })
+		if returned {
+			return
+		}
+		if p := recover(); p != nil { // it must not wait for a server
+			panic(p)
+		}
+		if failed, _ := late(); !failed {
+			_ = it.settle(func() error { return it.Fail(values, errExited) }) // Consume ends with errExited
 		}
 	}()
 	err := f(workContext{it.Context(), values}, it)

@@ -135,7 +135,7 @@ func checkStrays(f *facts) []Finding {
 	return []Finding{{
 		Severity: Error,
 		Text: "contenders wait for nodes that belong to no session, as a copy of a tree leaves them, or another " +
-			"lock's path: no client gets the lock",
+			"lock's path: they never get the lock",
 		Evidence: evidence,
 		Remedy:   "delete them (turnstile rm), unless something else needs them: then move the lock to another path",
 		Page:     pageDoctor,

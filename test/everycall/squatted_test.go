@@ -165,8 +165,8 @@ func TestDeletionByHandEndsNoCallWithABareRefusal(t *testing.T) {
 				if errors.Is(err, zk.NoNode) {
 					t.Errorf("deleted before request %d: %v", step, err)
 				}
-				reached = asked >= step
 				w.Control(nil)
+				reached = asked >= step
 				_ = client.Close() // it may be in the middle of something
 				if _, err := operator.DeleteAll(t.Context(), "/app"); err != nil && !errors.Is(err, zk.NoNode) {
 					t.Error(err)

@@ -60,6 +60,20 @@ func doorIn(dir string, pid int, paths []string) string {
 
 // openDoor makes the socket. It returns an error if another holder has it.
 func openDoor(ctx context.Context, env map[string]string, pid int, paths []string) (*door, error) {
+	held := func(err error) error {
+		return &command.Error{
+			Code: command.ExitUsage, Err: fmt.Errorf("%s: --pid %d: %w", strings.Join(paths, " "), pid, err),
+		}
+	}
+	for _, dir := range doorDirs(env) { // the holder may have found another place than we shall
+		if !ownserver.Ours(dir) {
+			continue
+		}
+		if conn, err := dialDoor(ctx, doorIn(dir, pid, paths)); err == nil {
+			_ = conn.Close()
+			return nil, held(errHeld)
+		}
+	}
 	var errs []error
 	for _, dir := range doorDirs(env) {
 		if err := ownserver.PrivateDir(dir); err != nil {
@@ -67,10 +81,12 @@ func openDoor(ctx context.Context, env map[string]string, pid int, paths []strin
 			continue
 		}
 		listener, err := listenAtDoor(ctx, doorIn(dir, pid, paths))
+		if errors.Is(err, errHeld) {
+			return nil, held(err)
+		}
 		if err != nil {
-			return nil, &command.Error{
-				Code: command.ExitUsage, Err: fmt.Errorf("%s: --pid %d: %w", strings.Join(paths, " "), pid, err),
-			}
+			errs = append(errs, err)
+			continue
 		}
 		d := &door{listener: listener, asked: make(chan struct{})}
 		go d.serve() // ends with the process
@@ -79,6 +95,7 @@ func openDoor(ctx context.Context, env map[string]string, pid int, paths []strin
 	return nil, &command.Error{
 		Code: command.ExitUsage,
 		Err:  fmt.Errorf("no place for the socket of turnstile unlock: %w", errors.Join(errs...)),
+		Hint: "set XDG_STATE_HOME to a directory of yours with a short path",
 	}
 }
 
@@ -102,13 +119,16 @@ func listenAtDoor(ctx context.Context, socket string) (net.Listener, error) {
 	return new(net.ListenConfig).Listen(ctx, "unix", socket)
 }
 
+// errHeld means that another holder answers at the socket.
+var errHeld = errors.New("it is held for that process already, or waited for")
+
 // removeDead removes a socket if its holder was killed. It returns an error if the holder lives.
 func removeDead(ctx context.Context, socket string) error {
 	conn, err := dialDoor(ctx, socket)
 	switch {
 	case err == nil:
 		_ = conn.Close()
-		return errors.New("it is held for that process already, or waited for")
+		return errHeld
 	case refused(err):
 		_ = os.Remove(socket) // if it fails, no other can be made
 	}
@@ -164,11 +184,14 @@ func askToUnlock(ctx context.Context, env map[string]string, pid int, paths []st
 			continue
 		}
 		if err != nil {
-			return false, err
+			return held, err
 		}
-		return true, askBehind(ctx, conn)
+		if err := askBehind(ctx, conn); err != nil {
+			return true, err
+		}
+		held = true
 	}
-	return false, nil
+	return held, nil
 }
 
 // askBehind asks the holder at the other end of a connection, and closes that.

@@ -300,8 +300,8 @@ func lacks(s *survey.Snapshot) (lacks []command.Text) {
 func warnings(shown []survey.Entry) (list []command.Text) {
 	for _, e := range shown {
 		if e.First != nil && e.First.Behind != "" {
-			list = append(list, command.Sprintf("contenders at %s wait for %s, which belongs to no session: it stays "+
-				"until it is deleted (turnstile rm)", e.Path, e.First.Behind))
+			list = append(list, command.Sprintf("contenders at %s wait for %s, which belongs to no session: delete "+
+				"it with turnstile rm, unless something else needs it", e.Path, e.First.Behind))
 		}
 		if e.MayBeApart() {
 			list = append(list, command.Sprintf(

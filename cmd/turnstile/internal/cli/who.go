@@ -220,16 +220,15 @@ func (l lineAt) groups() int {
 	return n
 }
 
-// apart reports whether contenders of different groups hold.
+// apart reports whether contenders of different groups hold, which are not all readers.
 func (l lineAt) apart() bool {
-	group := -1
-	return slices.ContainsFunc(l.list, func(c contender) bool {
-		other := c.Holder && group >= 0 && c.Group != group
+	var s lock.Summary
+	for _, c := range l.list {
 		if c.Holder {
-			group = c.Group
+			s.Holders = append(s.Holders, c.Contender)
 		}
-		return other
-	})
+	}
+	return s.Apart()
 }
 
 // alone reports whether a contender may hold that is no reader beside the writer of its own session.
@@ -259,8 +258,8 @@ func warnOf(app *command.App, l lineAt) {
 			"names, so several groups may hold at the same time (docs/interop.md)", l.path)
 	}
 	if i := slices.IndexFunc(l.list, func(c contender) bool { return c.Behind != "" }); i >= 0 {
-		app.Say("warning: contenders at %s wait for %s, which belongs to no session: it stays until it is deleted "+
-			"(turnstile rm), if nothing else needs it", l.path, l.list[i].Behind)
+		app.Say("warning: contenders at %s wait for %s, which belongs to no session: delete it with turnstile rm, "+
+			"unless something else needs it", l.path, l.list[i].Behind)
 	}
 	if names := l.found.unlisted(); len(names) > 0 {
 		app.Say("warning: the program whose node is %s stands at %s, too: no other looks for its names, so both may "+

@@ -1,7 +1,7 @@
 package ensemble_test
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -14,7 +14,7 @@ import (
 func drawn(waits []*ensemble.Wait) string {
 	list := make([]string, len(waits))
 	for i, w := range waits {
-		list[i] = fmt.Sprint(w.Session)
+		list[i] = strconv.FormatInt(w.Session, 10)
 		if len(w.Children) > 0 {
 			list[i] += "(" + drawn(w.Children) + ")"
 		}

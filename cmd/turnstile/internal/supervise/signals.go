@@ -110,6 +110,10 @@ func catchEnd() *Signals {
 // sameSignal is how long after a signal another one still counts as the same: timeout(1) sends two at once.
 const sameSignal = 200 * time.Millisecond
 
+// stalled is for how many times sameSignal the output is full until its reader counts as gone. That it is read slowly
+// cannot be told from that: each byte that is read makes room for one that waits.
+const stalled = 10
+
 // UntilTwice is Until, and the second signal ends this process, which may be blocked where no context reaches it. The
 // first one does so if nothing reads what the process writes.
 func UntilTwice(ctx context.Context) (until context.Context, stop func()) {
@@ -132,7 +136,7 @@ func UntilTwice(ctx context.Context) (until context.Context, stop func()) {
 				if full++; !outputIsFull() {
 					full = 0
 				}
-				if full == 2 { // a reader that is only slow has read some meanwhile
+				if full == stalled {
 					AsSignal(context.Cause(until)).Ending().Exit()
 				}
 			case sig := <-s.ch:

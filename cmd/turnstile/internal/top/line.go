@@ -49,7 +49,7 @@ func (m *model) line() page {
 			}
 		}
 		if e.First != nil && e.First.Behind != "" {
-			p.top = append(p.top, "All wait for "+clean(e.First.Behind)+", which belongs to no session.")
+			p.top = append(p.top, "Some wait for "+clean(e.First.Behind)+", which belongs to no session.")
 		}
 		if e.MayBeApart() {
 			p.top = append(p.top, "Not all contenders here exclude each other.")

@@ -147,8 +147,8 @@ func (r *Runner) WarnOfStranger(node string) {
 // WarnOfStray warns, once, that what the command waits for belongs to no session.
 func (r *Runner) WarnOfStray(node string) {
 	r.strays.Do(func() {
-		r.App.Say("%s: warning: waiting for %s, which belongs to no session: it stays until it is deleted "+
-			"(turnstile rm), if nothing else needs it", r.Path, node)
+		r.App.Say("%s: warning: waiting for %s, which belongs to no session: delete it with turnstile rm, "+
+			"unless something else needs it", r.Path, node)
 	})
 }
 

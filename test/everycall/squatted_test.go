@@ -135,7 +135,7 @@ func TestDeletionByHandEndsNoCallWithABareRefusal(t *testing.T) {
 	each(t, func(t *testing.T, c call) {
 		recipe, _, _ := strings.Cut(c.name, ".")
 		if recipe != "lock" && recipe != "elect" && recipe != "barrier" || c.name == "lock.Revoke" {
-			t.Skip("other recipes have tests of their own; a Revoke loses its record")
+			return // other recipes have tests of their own, and a Revoke loses its record
 		}
 		inWorld(t, func(t *testing.T, w *world) {
 			operator := w.Client(t, timeout)

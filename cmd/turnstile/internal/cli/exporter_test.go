@@ -45,6 +45,7 @@ func TestExporterServesWhatLocksShows(t *testing.T) {
 	}
 	until(ready.URL, 200, "turnstile_ensemble_up 0\n")
 	until(strings.Replace(ready.URL, "metrics", "readyz", 1), 503, "nothing has been read yet")
+	r.stderr.await(t, "the server at "+srv.Addr())
 	srv.Heal()
 	start(t, "lock", "--connect", srv.Addr(), "/jobs/17", "--", "puppet")
 	until(ready.URL, 200, "turnstile_ensemble_lock_waiters{lock=\"/jobs/*\"} 1\n")

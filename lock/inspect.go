@@ -77,14 +77,13 @@ type Contender struct {
 	Token   Token     // of its first hold; after Upgrade and Downgrade, of the hold that it stands for
 
 	// Behind is the path of a node ahead that belongs to no session and that the contender waits for, as a copy of a
-	// tree may leave one; empty if there is none. It goes when somebody deletes it.
+	// tree may leave one; empty if there is none. It stays until it is deleted by hand.
 	Behind string
 
 	// Revoked is the last request to this contender to release the lock, nil if there was none.
 	Revoked *Revocation
 
 	simple bool        // it is the node of a simple lock: the next holder's has the same name
-	stray  bool        // it is a node of no session, and no contender
 	marker line.Marker // of its name
 	czxid  int64       // the transaction that made its node
 }
@@ -337,7 +336,7 @@ func describe(
 		paths[i] = attempt.Join(path, s.Name)
 	}
 	list := make([]Contender, 0, len(contenders))
-	var there []line.Contender
+	var there, strays []line.Contender
 	i := -1
 	for node, read := range attempt.Each(sess, paths, (*zk.Batch).Get) {
 		i++
@@ -347,7 +346,8 @@ func describe(
 		case errors.Is(err, zk.NoNode):
 			continue
 		case errors.Is(err, errDirectory):
-			c = Contender{Path: node, stray: true}
+			strays = append(strays, s)
+			continue
 		case err != nil:
 			return nil, err
 		}
@@ -358,6 +358,6 @@ func describe(
 		}
 		list = append(list, c)
 	}
-	relate(list, there)
-	return slices.DeleteFunc(list, func(c Contender) bool { return c.stray }), nil
+	relate(list, there, path, strays)
+	return list, nil
 }

@@ -6,6 +6,7 @@ import (
 	stdpath "path"
 	"slices"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/internal/line"
 )
 
@@ -99,30 +100,21 @@ func (c inLine) class() class {
 }
 
 // relate says of each contender whether it holds the lock, and puts contenders that respect each other into one group.
-// Nodes of no session are in no group.
-func relate(list []Contender, names []line.Contender) {
+// Strays are nodes of no session in their line, at path: no contenders, but waited for.
+func relate(list []Contender, names []line.Contender, path string, strays []line.Contender) {
 	var classes []inLine // the first of each
 	var group []int      // of each class
 	known := make(map[class]int)
-	var strays []inLine
 	for i := range list {
 		c := inLine{&list[i], names[i]}
-		if c.stray {
-			strays = append(strays, c)
-		}
-	}
-	for i := range list {
-		c := inLine{&list[i], names[i]}
-		if c.stray {
-			continue
-		}
-		for _, other := range strays { // the first one tells, unless other programs' nodes are ahead of it
-			if line.Before(other.contender, c.contender) && c.waits(other) == yes {
-				c.Behind = other.Path
-				break
+		waits := no
+		for j := 0; j < len(strays) && waits < yes; j++ {
+			if other := (inLine{new(Contender), strays[j]}); line.Before(other.contender, c.contender) {
+				if waits = max(waits, c.waits(other)); waits == yes {
+					c.Behind = attempt.Join(path, strays[j].Name)
+				}
 			}
 		}
-		waits := no
 		for j := 0; j < len(list) && waits < yes; j++ { // as a rule one of the first tells
 			if other := (inLine{&list[j], names[j]}); line.Before(other.contender, c.contender) {
 				waits = max(waits, c.waits(other))
@@ -143,9 +135,7 @@ func relate(list []Contender, names []line.Contender) {
 		list[i].Group = n
 	}
 	for i := range list {
-		if !list[i].stray {
-			list[i].Group = group[list[i].Group]
-		}
+		list[i].Group = group[list[i].Group]
 	}
 	number(list)
 }
@@ -163,9 +153,6 @@ func merge(group []int, one, other int) {
 func number(list []Contender) {
 	numbers := make(map[int]int)
 	for i := range list {
-		if list[i].stray {
-			continue
-		}
 		n, ok := numbers[list[i].Group]
 		if !ok {
 			n = len(numbers)

@@ -45,7 +45,7 @@ func TestContendersAreRelatedAsEachPairIs(t *testing.T) {
 		r.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
 		list, names := contenders(r, 1+r.IntN(12), some[:1+r.IntN(len(some))])
 		at := func(i int) inLine { return inLine{&list[i], names[i]} }
-		relate(list, names)
+		relate(list, names, "/a", nil)
 		group := make([]int, len(list)) // by pairs
 		for i := range list {
 			group[i] = i
@@ -81,7 +81,7 @@ func BenchmarkRelate(b *testing.B) {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			list, names := contenders(rand.New(rand.NewPCG(1, 2)), n, []line.Marker{line.CuratorLock})
 			for b.Loop() {
-				relate(list, names)
+				relate(list, names, "/a", nil)
 			}
 		})
 	}

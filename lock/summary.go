@@ -30,6 +30,14 @@ type Summary struct {
 	Numbers Numbers // the sequence numbers that are left
 }
 
+// Behind is that of First; empty if there is none.
+func (s *Summary) Behind() string {
+	if s.First == nil {
+		return ""
+	}
+	return s.First.Behind
+}
+
 // Apart reports whether contenders of different groups hold together, which are not all readers.
 func (s *Summary) Apart() bool {
 	return slices.ContainsFunc(s.Holders, func(c Contender) bool {
@@ -165,12 +173,11 @@ func front(ctx context.Context, sess *zk.Session, path string, listed zk.Childre
 		Holding: len(holders), Waiting: len(waiters), Groups: min(1, len(holders)+len(waiters)),
 		Numbers: Numbers{Path: counted, Left: left, Low: left <= line.HalfLeft},
 	}
-	read := slices.Concat(holders[:min(len(holders), maxSummaryHolders)], waiters[:min(len(waiters), 1)])
-	leases := counted != path && len(holders) > 0 && len(waiters) > 0
-	if leases {
-		read = append(read, holders[len(holders)-1])
+	shown := holders[:min(len(holders), maxSummaryHolders)]
+	if counted != path && len(shown) < len(holders) { // the newest permit may be pending
+		shown = slices.Concat(shown, holders[len(holders)-1:])
 	}
-	list, err := readPlaces(ctx, sess, read)
+	list, err := readPlaces(ctx, sess, slices.Concat(shown, waiters[:min(len(waiters), 1)]))
 	switch {
 	case errors.Is(err, errDirectory) && counted == path:
 		s, err = behindDirectories(ctx, sess, path, contenders)
@@ -181,24 +188,19 @@ func front(ctx context.Context, sess *zk.Session, path string, listed zk.Childre
 	case err != nil:
 		return Summary{}, false, ignoreNoNode(err)
 	}
-	pending := false
-	if leases {
-		newest := list[len(list)-1]
-		list = list[:len(list)-1]
-		pending = newest.pending(list[len(list)-1])
-	}
 	if len(waiters) > 0 {
 		s.First = &list[len(list)-1]
 		list = list[:len(list)-1]
-		if counted == path && len(list) > 0 && s.First.inside(list[0]) { // the next one may be the first that waits
+		switch {
+		case len(list) == 0:
+		case counted != path && list[len(list)-1].pending(*s.First):
+			s.Holding--
+		case s.First.inside(list[0]): // the next one may be the first that waits
 			s, err = whole(ctx, sess, path)
 			return s, true, err
 		}
 	}
-	if pending { // it is not the first waiter's yet
-		s.Holding--
-		list = list[:min(len(list), s.Holding)]
-	}
+	list = list[:min(len(list), maxSummaryHolders, s.Holding)]
 	for i := range list {
 		list[i].Holder = true
 	}

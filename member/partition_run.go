@@ -217,7 +217,7 @@ func (r *partition) begin(item string) {
 	go func() { // Run waits for what it sends last
 		err := errExited
 		defer func() {
-			repanic(recover())
+			attempt.Repanic(recover())
 			cancel(nil)
 			if err != nil {
 				r.end(err)
@@ -311,7 +311,7 @@ func (r *partition) call(ctx context.Context, item string, ownership *line.Owner
 	r.p.own(s)
 	cause, fnErr := errExited, errExited
 	defer func() { // also when work leaves by Goexit
-		repanic(recover())
+		attempt.Repanic(recover())
 		r.p.disown(s)
 		ownership.Release(cause)
 		if hooks.Lost != nil {
@@ -329,13 +329,6 @@ func (r *partition) call(ctx context.Context, item string, ownership *line.Owner
 		return nil
 	}
 	return fnErr
-}
-
-// repanic goes on with a panic that was recovered, if there was one: then nothing of ours may come before the crash.
-func repanic(recovered any) {
-	if recovered != nil {
-		panic(recovered)
-	}
 }
 
 func (p *Partitioner) own(s *Share) {

@@ -99,14 +99,11 @@ func (b *base) makeNodes(ctx context.Context, sess *zk.Session) error {
 			return nil
 		case !errors.Is(err, zk.NoNode): // which another client has deleted meanwhile
 			return err
-		case tries == maxBuilds:
+		case tries == attempt.MaxRemakes:
 			return attempt.Vanishes(b.layout.path(dirReady), err)
 		}
 	}
 }
-
-// maxBuilds bounds how often the nodes are made again that are deleted meanwhile.
-const maxBuilds = 10
 
 // build creates those of the queue's nodes that do not exist, where it may.
 func (b *base) build(ctx context.Context, sess *zk.Session) error {

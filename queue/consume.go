@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/seed-a3166700/turnstile/internal/attempt"
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
@@ -97,9 +98,7 @@ func (it *Item) handle(ctx context.Context, f func(ctx context.Context, item *It
 		if returned {
 			return
 		}
-		if p := recover(); p != nil { // it must not wait for a server
-			panic(p)
-		}
+		attempt.Repanic(recover())
 		if failed, _ := late(); !failed {
 			_ = it.settle(func() error { return it.Fail(values, errExited) }) // Consume ends with errExited
 		}

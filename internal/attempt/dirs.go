@@ -23,9 +23,9 @@ const (
 	Forever
 )
 
-// maxParents bounds how often parents are made again that vanish in between. Containers are collected when they are
-// empty, so once is ordinary, and ten times in a row is another client deleting them.
-const maxParents = 10
+// MaxRemakes bounds how often nodes are made again whose parents vanish in between. Containers are collected when they
+// are empty, so once is ordinary, and ten times in a row is another client deleting them.
+const MaxRemakes = 10
 
 // Vanishes says that another client deletes the parents of a path again and again.
 func Vanishes(path string, err error) error {
@@ -77,7 +77,7 @@ func (d Dirs) make(ctx context.Context, sess *zk.Session, dirs ...string) error 
 			continue
 		}
 		if len(r.above) > 0 {
-			if vanished++; vanished > maxParents {
+			if vanished++; vanished > MaxRemakes {
 				return Vanishes(dirs[0], zk.NoNode)
 			}
 			if err := d.make(ctx, sess, r.above...); err != nil {

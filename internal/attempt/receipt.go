@@ -207,7 +207,7 @@ func (p *Pool) New(ctx context.Context, sess *zk.Session) (*Receipt, error) {
 				continue
 			}
 		case errors.Is(err, zk.NoNode):
-			if parents++; parents > maxParents {
+			if parents++; parents > MaxRemakes {
 				// Not wrapped: what is missing is not a node of the recipe's.
 				const text = "the directory of receipts vanishes as often as it is created: %v"
 				return nil, fmt.Errorf(text, err)

@@ -125,8 +125,8 @@ func checkGroups(f *facts) []Finding {
 func checkStrays(f *facts) []Finding {
 	var evidence []string
 	for _, e := range f.tree.Entries {
-		if e.First != nil && e.First.Behind != "" {
-			evidence = append(evidence, e.First.Behind)
+		if e.Behind() != "" {
+			evidence = append(evidence, e.Behind())
 		}
 	}
 	if len(evidence) == 0 {

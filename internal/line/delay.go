@@ -201,7 +201,7 @@ func (p *position) leaveMark(ctx context.Context, dir string) (count, idle []str
 				return nil, ErrGone
 			case failed.Err == zk.NodeExists: // only the answer to an earlier attempt was lost
 			case failed.Err == zk.NoNode:
-				if tries++; tries > maxTries {
+				if tries++; tries > attempt.MaxRemakes {
 					return nil, fmt.Errorf("line: %s vanishes as often as it is made: %w", dir, err)
 				}
 				if err := p.line.makeParents(ctx, sess, dir); err != nil {

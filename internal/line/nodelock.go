@@ -74,7 +74,7 @@ func (l *NodeLock) Take(ctx context.Context, sess *zk.Session, full func() error
 		case errors.Is(err, attempt.ErrLost):
 			continue
 		case errors.Is(err, zk.NoNode):
-			if tries++; tries > maxTries {
+			if tries++; tries > attempt.MaxRemakes {
 				return nil, attempt.Vanishes(l.Path, err)
 			}
 			err = l.Line.MakeDir(ctx, sess)

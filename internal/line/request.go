@@ -11,10 +11,6 @@ import (
 	"github.com/seed-a3166700/turnstile/zk"
 )
 
-// maxTries bounds how often nodes are created anew after their parent vanished in between. Containers are collected
-// when they are empty, so once is ordinary, and ten times in a row is another client deleting them.
-const maxTries = 10
-
 // A Request is a contender of ours that was asked for. One goroutine at a time may use it. The caller uses it until Own
 // returns a contender or an error that is not ctx's, or calls Cancel; otherwise the nodes stay until the session ends.
 //
@@ -211,7 +207,7 @@ func (r *Request) make(ctx context.Context) error {
 	case errors.Is(err, zk.NoNode) && r.lines[0].There:
 		return ErrGone
 	case errors.Is(err, zk.NoNode):
-		if r.tries++; r.tries > maxTries*len(r.names) {
+		if r.tries++; r.tries > attempt.MaxRemakes*len(r.names) {
 			return attempt.Vanishes(r.lines[0].Dir, err)
 		}
 		if err := r.lines[0].makeParents(ctx, sess, r.dirs()...); err != nil {

@@ -35,24 +35,28 @@ func (e *InUseError) Error() string {
 	return fmt.Sprintf("store: data directory %s is in use by %s; stop it or choose another directory", e.Dir, by)
 }
 
-// makeDir creates a directory and its missing parents, and makes all of them durable.
-func makeDir(fs vfs.FS, dir string) error {
-	missing := []string{dir}
-	for parent := fs.PathDir(dir); ; parent = fs.PathDir(parent) {
-		missing = append(missing, parent)
-		if _, err := fs.Stat(parent); err == nil || parent == fs.PathDir(parent) {
+// makeDir creates a directory and its missing parents, and makes all of them durable. It returns those that were
+// missing, the innermost first, also with an error.
+func makeDir(fs vfs.FS, dir string) (made []string, err error) {
+	for d := dir; ; d = fs.PathDir(d) {
+		if _, err := fs.Stat(d); err == nil || d == fs.PathDir(d) {
 			break
 		}
+		made = append(made, d)
 	}
 	if err := fs.MkdirAll(dir, 0o700); err != nil {
-		return err
+		return made, err
 	}
-	for _, d := range missing[1:] {
-		if err := syncDir(fs, d); err != nil {
-			return err
+	named := made
+	if len(made) == 0 {
+		named = []string{dir} // its maker may have crashed
+	}
+	for _, d := range named {
+		if err := syncDir(fs, fs.PathDir(d)); err != nil {
+			return made, err
 		}
 	}
-	return nil
+	return made, nil
 }
 
 // lockDir takes the directory's lock, which the operating system releases when the process ends, and writes the process

@@ -24,7 +24,7 @@ func makePrivate(fs vfs.FS, dir string) error {
 		return nil // file systems of tests have no users
 	}
 	db := filepath.Join(dir, dbName)
-	if err := makeDir(vfs.Default, db); err != nil {
+	if _, err := makeDir(vfs.Default, db); err != nil {
 		return err
 	}
 	if err := os.Chmod(db, 0o700); err != nil { //nolint:gosec // a directory

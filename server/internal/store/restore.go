@@ -64,8 +64,8 @@ func Restore(ctx context.Context, cfg RestoreConfig, r io.Reader) (_ *Restored, 
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	missing := missingDirs(fs, cfg.Dir)
-	if err := makeDir(fs, cfg.Dir); err != nil {
+	made, err := makeDir(fs, cfg.Dir)
+	if err != nil {
 		return nil, fmt.Errorf("store: cannot create the data directory: %w", err)
 	}
 	unlock, err := lockDir(fs, cfg.Dir, cfg.FS == nil)
@@ -76,7 +76,7 @@ func Restore(ctx context.Context, cfg RestoreConfig, r io.Reader) (_ *Restored, 
 	swapping := false
 	defer func() {
 		if err != nil && !swapping {
-			unmake(fs, cfg.Dir, missing)
+			unmake(fs, cfg.Dir, made)
 		}
 	}()
 	if err := finishSwap(fs, cfg.Dir); err != nil {
@@ -125,26 +125,15 @@ func Restore(ctx context.Context, cfg RestoreConfig, r io.Reader) (_ *Restored, 
 	return done, errors.Join(finishSwap(fs, cfg.Dir), owner())
 }
 
-// missingDirs returns a directory that does not exist and its missing parents, the innermost first.
-func missingDirs(fs vfs.FS, dir string) (missing []string) {
-	for {
-		if _, err := fs.Stat(dir); err == nil || dir == fs.PathDir(dir) {
-			return missing
-		}
-		missing = append(missing, dir)
-		dir = fs.PathDir(dir)
-	}
-}
-
-// unmake removes the directories that were missing and the files of the lock, which is held. What cannot be removed
+// unmake removes the directories that makeDir has made and the files of the lock, which is held. What cannot be removed
 // stays: it holds no state, or is another process's.
-func unmake(fs vfs.FS, dir string, missing []string) {
-	if len(missing) == 0 {
+func unmake(fs vfs.FS, dir string, made []string) {
+	if len(made) == 0 {
 		return
 	}
 	_ = fs.Remove(pidFile(fs, dir))
 	_ = fs.Remove(fs.PathJoin(dir, "lock"))
-	for _, d := range missing {
+	for _, d := range made {
 		_ = fs.Remove(d)
 	}
 }
@@ -160,7 +149,7 @@ func build(
 			Dir: dir, FS: cfg.FS, Memory: memory, Logger: cfg.Logger, damage: "the state that was there is unchanged",
 		}, fs, unlocked{})
 	}
-	if err := makeDir(fs, building); err != nil {
+	if _, err := makeDir(fs, building); err != nil {
 		return nil, err
 	}
 	s, err := open(building)

@@ -95,7 +95,7 @@ func Open(cfg Config) (*Store, error) {
 	if fs == nil {
 		fs = vfs.Default
 	}
-	if err := makeDir(fs, cfg.Dir); err != nil {
+	if _, err := makeDir(fs, cfg.Dir); err != nil {
 		return nil, fmt.Errorf("store: cannot create the data directory: %w", err)
 	}
 	unlock, err := lockDir(fs, cfg.Dir, cfg.FS == nil)

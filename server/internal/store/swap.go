@@ -120,7 +120,7 @@ func swap(fs vfs.FS, dir, aside string) error {
 
 // move moves the database db of dir into the directory to.
 func move(fs vfs.FS, db, dir, to string) error {
-	if err := makeDir(fs, to); err != nil {
+	if _, err := makeDir(fs, to); err != nil {
 		return err
 	}
 	if err := fs.Rename(db, fs.PathJoin(to, dbName)); err != nil {

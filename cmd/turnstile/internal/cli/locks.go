@@ -299,9 +299,9 @@ func lacks(s *survey.Snapshot) (lacks []command.Text) {
 // warnings says what is wrong with what the list has.
 func warnings(shown []survey.Entry) (list []command.Text) {
 	for _, e := range shown {
-		if e.First != nil && e.First.Behind != "" {
-			list = append(list, command.Sprintf("contenders at %s wait for %s, which belongs to no session: delete "+
-				"it with turnstile rm, unless something else needs it", e.Path, e.First.Behind))
+		if e.Behind() != "" {
+			list = append(list, command.Sprintf("contenders at %s wait for %s, %s",
+				e.Path, e.Behind(), command.BelongsToNone))
 		}
 		if e.MayBeApart() {
 			list = append(list, command.Sprintf(

@@ -258,8 +258,8 @@ func warnOf(app *command.App, l lineAt) {
 			"names, so several groups may hold at the same time (docs/interop.md)", l.path)
 	}
 	if i := slices.IndexFunc(l.list, func(c contender) bool { return c.Behind != "" }); i >= 0 {
-		app.Say("warning: contenders at %s wait for %s, which belongs to no session: delete it with turnstile rm, "+
-			"unless something else needs it", l.path, l.list[i].Behind)
+		app.Say("warning: contenders at %s wait for %s, %s",
+			l.path, l.list[i].Behind, command.BelongsToNone)
 	}
 	if names := l.found.unlisted(); len(names) > 0 {
 		app.Say("warning: the program whose node is %s stands at %s, too: no other looks for its names, so both may "+

@@ -72,9 +72,7 @@ func (d *Dashboard) lockPage(r *http.Request) *page {
 	p.Title = clean(path)
 	b := lockBody{
 		There: ok, Layout: clean(e.Layout), Holding: e.Holding, Groups: e.Groups, Apart: e.MayBeApart(),
-	}
-	if e.First != nil {
-		b.Behind = clean(e.First.Behind)
+		Behind: clean(e.Behind()),
 	}
 	if !ok {
 		e.Path = path

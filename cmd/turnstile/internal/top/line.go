@@ -48,8 +48,8 @@ func (m *model) line() page {
 				l.List = append(l.List, *e.First)
 			}
 		}
-		if e.First != nil && e.First.Behind != "" {
-			p.top = append(p.top, "Some wait for "+clean(e.First.Behind)+", which belongs to no session.")
+		if e.Behind() != "" {
+			p.top = append(p.top, "Some wait for "+clean(e.Behind())+", which belongs to no session.")
 		}
 		if e.MayBeApart() {
 			p.top = append(p.top, "Not all contenders here exclude each other.")

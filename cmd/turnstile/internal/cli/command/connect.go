@@ -322,24 +322,23 @@ const shortTimeout = time.Second
 // NoServer is the error of a server that does not answer, or not as it should: with why, if that is known, and what to
 // do.
 func (c *Connection) NoServer(why error) error {
-	what, hint := "no server answers at", "check that it runs, and check --connect"
+	what, hints := "no server answers at", []string{"check that it runs, and check --connect"}
 	if c.own != nil {
-		hint = "its log is " + c.own.Log()
-		if why != nil && strings.Contains(why.Error(), hint) { // it could not be started
-			hint = ""
+		hints[0] = "its log is " + c.own.Log()
+		if why != nil && strings.Contains(why.Error(), hints[0]) { // it could not be started
+			hints = nil
 		}
 	} else if refusal, ok := c.refused(why); ok {
-		what, hint = "cannot use the server at", refusal
+		what, hints[0] = "cannot use the server at", refusal
 	}
 	if c.SessionTimeout() < shortTimeout {
-		hint = strings.TrimPrefix(fmt.Sprintf("%s; --session-timeout %v may be too short for an answer", hint,
-			c.SessionTimeout()), "; ")
+		hints = append(hints, fmt.Sprintf("--session-timeout %v may be too short for an answer", c.SessionTimeout()))
 	}
 	err := fmt.Errorf("%s %s", what, c.Where())
 	if why != nil {
 		err = fmt.Errorf("%w: %w", err, why)
 	}
-	return &Error{Code: ExitNoServer, Err: err, Hint: hint}
+	return &Error{Code: ExitNoServer, Err: err, Hint: strings.Join(hints, "; ")}
 }
 
 // refused says what to do about a server that refuses us, or that we refuse. It reports false if no server is there.

@@ -144,11 +144,13 @@ func (r *Runner) WarnOfStranger(node string) {
 	})
 }
 
+// BelongsToNone says of a node that contenders wait for what is wrong with it.
+const BelongsToNone = "which belongs to no session: delete it with turnstile rm, unless something else needs it"
+
 // WarnOfStray warns, once, that what the command waits for belongs to no session.
 func (r *Runner) WarnOfStray(node string) {
 	r.strays.Do(func() {
-		r.App.Say("%s: warning: waiting for %s, which belongs to no session: delete it with turnstile rm, "+
-			"unless something else needs it", r.Path, node)
+		r.App.Say("%s: warning: waiting for %s, %s", r.Path, node, BelongsToNone)
 	})
 }
 
